@@ -52,15 +52,20 @@ pub(crate) fn beside(name: &str, suffix: &str) -> Result<String, NameError> {
     Ok(format!("{{{name}}}:{suffix}"))
 }
 
-/// The name of a key in its own slot, one of several keys that share a name.
-pub(crate) fn shard(name: &str, shard: u32) -> Result<String, NameError> {
+/// The key of a filter's parameters.
+pub(crate) fn parameters_key(name: &str) -> Result<String, NameError> {
+    beside(name, "parameters")
+}
+
+/// Whether keys of this name can have hash tags of their own.
+pub(crate) fn check_untagged(name: &str) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty);
     }
     if name.contains(['{', '}']) {
         return Err(NameError::Tagged(name.to_owned()));
     }
-    Ok(format!("{{{name}:{shard}}}"))
+    Ok(())
 }
 
 #[cfg(test)]

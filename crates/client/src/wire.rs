@@ -48,11 +48,11 @@ impl Wire for Blocking<'_> {
 /// commands to the node of the first one: here they always have one slot.
 fn asked(connection: &mut dyn ConnectionLike, pipeline: &Pipeline) -> Replies {
     let (packed, count) = (pipeline.get_packed_pipeline(), pipeline.len());
-    let mut replies = if pipeline.is_transaction() {
-        connection.req_packed_commands(&packed, count + 1, 1)?
-    } else {
-        connection.req_packed_commands(&packed, 0, count)?
+    let (offset, count) = match pipeline.is_transaction() {
+        true => (count + 1, 1),
+        false => (0, count),
     };
+    let mut replies = connection.req_packed_commands(&packed, offset, count)?;
     if let (true, Some(Value::Array(of_transaction))) =
         (pipeline.is_transaction(), replies.first_mut())
     {

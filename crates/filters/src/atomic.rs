@@ -3,18 +3,15 @@
 use alloc::sync::Arc;
 use core::mem::size_of;
 
-use crate::blocked::{AtomicBits, BlockedBits};
+use crate::blocked::AtomicBits;
 use crate::builder::BloomBuilder;
 use crate::error::BuildError;
-#[cfg(feature = "std")]
-use crate::error::or_panic;
 use crate::fixed::BloomFilter;
 use crate::group::{self, Group};
 use crate::hash::{HashPair, Hasher, Key};
 use crate::item::Item;
 use crate::layer::Layer;
 use crate::shape::Shape;
-use crate::sizing::LayerSize;
 use crate::stats::Stats;
 
 /// A Bloom filter of fixed size that several threads use at the same time, without a lock.
@@ -90,7 +87,7 @@ impl AtomicBloomFilter {
     #[track_caller]
     pub fn new(capacity: u64, error_rate: f64) -> AtomicBloomFilter {
         let builder = BloomFilter::builder().capacity(capacity);
-        or_panic(builder.error_rate(error_rate).build_atomic())
+        crate::error::or_panic(builder.error_rate(error_rate).build_atomic())
     }
 
     /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
@@ -162,16 +159,10 @@ impl AtomicBloomFilter {
         let prefetch = |bits: &&AtomicBits, group: &Group| {
             group.pairs().iter().for_each(|pair| bits.prefetch(*pair));
         };
-        let bits = &mut &self.bits;
-        group::each_group(
-            bits,
-            &hasher,
-            items.into_iter(),
-            prefetch,
-            |bits, group, ()| {
-                group.pairs().iter().for_each(|pair| answer(bits, *pair));
-            },
-        );
+        let (bits, items) = (&mut &self.bits, items.into_iter());
+        group::each_group(bits, &hasher, items, prefetch, |bits, group, ()| {
+            group.pairs().iter().for_each(|pair| answer(bits, *pair));
+        });
     }
 
     /// The two hash values of an item in this filter, and in every other one with the same key.
@@ -213,17 +204,13 @@ impl AtomicBloomFilter {
     /// ```
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        self.size().capacity
+        self.shape.size.capacity
     }
 
     /// The error rate at its [`capacity`](Self::capacity).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
-        self.size().error_rate
-    }
-
-    fn size(&self) -> &LayerSize {
-        &self.shape.size
+        self.shape.size.error_rate
     }
 
     /// The key of the hash.
@@ -245,7 +232,8 @@ impl AtomicBloomFilter {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let fill = self.bits.fill();
-        let layers = [(*self.size(), self.size().bits(), fill)];
+        let size = self.shape.size;
+        let layers = [(size, size.bits(), fill)];
         Stats::of_layers(fill.items, self.error_rate(), layers)
     }
 
@@ -313,7 +301,7 @@ impl From<AtomicBloomFilter> for BloomFilter {
     /// The same bits, in the same memory. [`len`](BloomFilter::len) is an estimate from the bits
     /// that are 1, which takes time linear in their number.
     fn from(filter: AtomicBloomFilter) -> BloomFilter {
-        let bits = BlockedBits::from(filter.bits);
-        BloomFilter::from_layer(Layer::from_blocked(bits, filter.shape))
+        let layer = Layer::from_blocked(filter.bits.into(), filter.shape);
+        BloomFilter { layer }
     }
 }

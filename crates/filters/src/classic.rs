@@ -16,8 +16,8 @@ const FAR: u64 = 4 << 20;
 /// The bits of a layer, and what determines the positions of an item.
 #[derive(Clone, Copy)]
 pub(crate) struct ClassicBits<'a> {
-    bits: &'a BitArray,
-    hashes: u32,
+    pub(crate) bits: &'a BitArray,
+    pub(crate) hashes: u32,
     modulus: Modulus,
     /// Whether the positions are those of valkey-bloom.
     is_valkey: bool,
@@ -32,12 +32,6 @@ impl<'a> ClassicBits<'a> {
             modulus: shape.modulus,
             is_valkey: shape.valkey.is_some(),
         }
-    }
-
-    /// Bits set by an item.
-    #[inline]
-    pub(crate) fn hashes(self) -> u32 {
-        self.hashes
     }
 
     /// Whether it is too large for the processor's nearer caches, so that a prefetch pays.
@@ -62,7 +56,7 @@ impl<'a> ClassicBits<'a> {
             let mut positions = pair.reduced(self.hashes, self.modulus);
             return positions.all(|position| self.bits.test(position));
         }
-        self.contains_run(pair)
+        self.bits.test_all(self.run_of(pair))
     }
 
     /// Whether the item's other bits are 1.
@@ -76,7 +70,7 @@ impl<'a> ClassicBits<'a> {
         while left >= 2 * RUN {
             left -= RUN;
             pair = pair.skip(RUN);
-            if !self.contains_run(pair) {
+            if !self.bits.test_all(self.run_of(pair)) {
                 return false;
             }
         }
@@ -84,13 +78,6 @@ impl<'a> ClassicBits<'a> {
             .skip(RUN)
             .reduced(left.saturating_sub(RUN), self.modulus);
         rest.all(|position| self.bits.test(position))
-    }
-
-    /// Whether [`RUN`] bits from the pair's first position on are 1. All of them are looked at:
-    /// in a half-full layer a branch after each would be a coin toss for the processor.
-    #[inline]
-    fn contains_run(self, pair: HashPair) -> bool {
-        self.test_all(self.run_of(pair))
     }
 
     /// [`RUN`] positions from the pair's first on.
@@ -104,18 +91,6 @@ impl<'a> ClassicBits<'a> {
             a.wrapping_add(b << 1).wrapping_add(b),
         ];
         x.map(|x| self.modulus.reduce(x))
-    }
-
-    /// Whether the bits at these positions are 1.
-    #[inline]
-    pub(crate) fn test_all(self, positions: [u64; RUN as usize]) -> bool {
-        self.bits.test_all(positions)
-    }
-
-    /// Prefetches the cache lines of these positions.
-    #[inline]
-    pub(crate) fn prefetch(self, positions: [u64; RUN as usize]) {
-        self.bits.prefetch_all(positions.into_iter());
     }
 
     /// Prefetches the cache lines of the item's bits, at most `most` of them.

@@ -46,16 +46,6 @@ pub struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// Only for layers as [`BloomBuilder`] makes them.
-    pub(crate) fn from_layer(layer: Layer) -> BloomFilter {
-        BloomFilter { layer }
-    }
-
-    /// Its one layer.
-    pub(crate) fn layer(&self) -> &Layer {
-        &self.layer
-    }
-
     /// Where the bits of an item lie. [Example](Self::capacity).
     #[must_use]
     pub fn layout(&self) -> Layout {

@@ -41,22 +41,17 @@ pub(crate) fn each_group<T, F>(
 /// Calls `emit` with whether each item in turn is in one of the layers.
 #[inline]
 pub(crate) fn contained_groups(
-    mut layers: &[Layer],
+    layers: &[Layer],
     hasher: &Hasher,
     items: impl Iterator<Item: Item>,
     mut emit: impl FnMut(bool),
 ) {
     let prefetch = |layers: &&[Layer], group: &Group| group.prefetch_blocks(layers);
-    each_group(
-        &mut layers,
-        hasher,
-        items,
-        prefetch,
-        |layers, group, far| {
-            let found = group.contained_after_prefetch(layers, far);
-            group.each_in(found, &mut emit);
-        },
-    );
+    let layers = &mut &*layers;
+    each_group(layers, hasher, items, prefetch, |layers, group, far| {
+        let found = group.contained_after_prefetch(layers, far);
+        group.each_in(found, &mut emit);
+    });
 }
 
 /// Inserts each item in turn into a layer without captures, and calls `emit` with whether it is new.
@@ -202,7 +197,8 @@ impl Group {
             let Some(bits) = layer.as_blocked().filter(|bits| bits.is_far()) else {
                 break;
             };
-            self.pairs().iter().for_each(|pair| bits.prefetch(*pair));
+            let pairs = self.pairs().iter();
+            pairs.for_each(|pair| bits.array.prefetch(pair.a));
             far += 1;
         }
         far
@@ -211,7 +207,7 @@ impl Group {
     /// Those of the items in the mask that are in the layer.
     #[inline]
     fn contained_in(&self, layer: ClassicBits<'_>, mask: u32) -> u32 {
-        if layer.is_far() && layer.hashes() >= RUN {
+        if layer.is_far() && layer.hashes >= RUN {
             return self.contained_far(layer, mask);
         }
         let test =
@@ -228,17 +224,17 @@ impl Group {
     fn contained_far(&self, layer: ClassicBits<'_>, mask: u32) -> u32 {
         let mut positions = [[0; RUN as usize]; GROUP];
         let mut candidates = mask;
-        let last = layer.hashes() - RUN;
+        let last = layer.hashes - RUN;
         let mut first = 0;
         loop {
             for (index, pair) in self.select(candidates) {
                 let run = layer.run_of(pair.skip(first));
-                layer.prefetch(run);
+                layer.bits.prefetch_all(run.into_iter());
                 positions[index as usize % GROUP] = run;
             }
             let test = |found: u32, (index, _)| {
                 let run = positions[index as usize % GROUP];
-                found | u32::from(layer.test_all(run)) << index
+                found | u32::from(layer.bits.test_all(run)) << index
             };
             candidates = self.select(candidates).fold(0, test);
             if first == last || candidates == 0 {

@@ -30,7 +30,8 @@ impl Layout {
         match self {
             _ if is_whole => rate,
             Layout::Classic => rate * 2.0,
-            Layout::Blocked => blocked::whole_rate(capacity, rate),
+            // A share is a power of two, so this is exactly the given rate.
+            Layout::Blocked => rate / blocked::share(capacity),
         }
     }
 

@@ -121,6 +121,19 @@ pub(crate) fn whole(x: f64) -> u64 {
     x as u64
 }
 
+/// `x^exponent`, without a logarithm.
+pub(crate) fn power(x: f64, exponent: u32) -> f64 {
+    let (mut result, mut base, mut exponent) = (1.0, x, exponent);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
+}
+
 /// The sum of numbers, or `u64::MAX` when it is more.
 pub(crate) fn saturating_sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)

@@ -8,7 +8,6 @@
 
 use alloc::boxed::Box;
 use core::convert::Infallible;
-use core::fmt;
 use core::mem::size_of;
 use core::ops::ControlFlow;
 
@@ -48,7 +47,7 @@ use crate::window::{Generation, Span, Window};
 ///
 /// Insertion and lookup take time linear in the number of layers times hashes. A filter that
 /// starts with the right capacity is smaller and faster than one that has to grow.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ScalableBloomFilter {
     /// Oldest first, never empty.
     pub(crate) layers: SmallVec<[Layer; 1]>,
@@ -114,7 +113,8 @@ impl ScalableBloomFilter {
     ///
     /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
     pub fn try_insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        let inserted = self.try_insert_pair(self.hash(item), u64::MAX)?;
+        let insert = |filter: &mut Self, pair| filter.insert_new(pair, u64::MAX);
+        let inserted = self.insert_if_new(self.hash(item), insert)?;
         Ok(inserted == Inserted::New)
     }
 
@@ -409,18 +409,6 @@ impl ScalableBloomFilter {
         insert(self, pair).map(|()| done)
     }
 
-    /// Inserts an item, if it is new and there is room.
-    #[inline]
-    pub(crate) fn try_insert_pair(
-        &mut self,
-        pair: HashPair,
-        max_layer_bytes: u64,
-    ) -> Result<Inserted, InsertError> {
-        self.insert_if_new(pair, |filter, pair| {
-            filter.insert_new(pair, max_layer_bytes)
-        })
-    }
-
     /// Inserts an item that is not in the newest generation.
     #[inline]
     fn insert_new(&mut self, pair: HashPair, max_layer_bytes: u64) -> Result<(), InsertError> {
@@ -518,17 +506,5 @@ impl<T: Item> Extend<T> for ScalableBloomFilter {
     /// [`insert_each`](ScalableBloomFilter::insert_each).
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         self.insert_each(items, drop);
-    }
-}
-
-impl fmt::Debug for ScalableBloomFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScalableBloomFilter")
-            .field("items", &self.items)
-            .field("options", &self.options.bits())
-            .field("expansion", &self.expansion)
-            .field("window", &self.window)
-            .field("layers", &self.layers)
-            .finish()
     }
 }

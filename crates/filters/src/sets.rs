@@ -8,6 +8,7 @@ use crate::host::Capture;
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::math::saturating_sum;
+use crate::pages;
 use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
 
@@ -102,7 +103,7 @@ impl BloomFilter {
     /// There is no memory for it.
     pub fn empty_like(&self) -> Result<BloomFilter, BuildError> {
         let layer = self.layer.like(self.layer.size(), u64::MAX)?;
-        Ok(BloomFilter::from_layer(layer))
+        Ok(BloomFilter { layer })
     }
 
     /// Adds all items of another filter, which must have the same parameters and, in the blocked
@@ -393,7 +394,7 @@ fn folded_into(layer: &Layer, size: BlockedSize) -> Result<Layer, BuildError> {
 pub(crate) fn unite(mine: &mut Layer, other: &Layer) {
     let least = mine.len().max(other.len());
     let most = mine.len().saturating_add(other.len());
-    mine.union_bits(other);
+    pages::unite(mine.as_bytes_mut(), &other.as_bytes());
     mine.set_len(mine.fill().items.clamp(least, most));
     mine.collapse_loaded();
 }
@@ -452,8 +453,8 @@ mod tests {
 
     fn folded(filter: &BloomFilter, blocks: u64) -> BloomFilter {
         let size = BlockedSize::from_bits(blocks * 512, 6, Some(1000)).unwrap();
-        let layer = folded_into(filter.layer(), size).unwrap();
-        BloomFilter::from_layer(layer)
+        let layer = folded_into(&filter.layer, size).unwrap();
+        BloomFilter { layer }
     }
 
     proptest! {

@@ -72,30 +72,20 @@ mod recent {
 
     use super::Shape;
 
-    /// The shapes that were made last, in turn.
-    struct Recent {
-        shapes: [Option<Arc<Shape>>; 16],
-        next: usize,
-    }
-
-    static RECENT: Mutex<Recent> = Mutex::new(Recent {
-        shapes: [const { None }; 16],
-        next: 0,
-    });
+    /// The shapes that were made last, newest first.
+    static RECENT: Mutex<[Option<Arc<Shape>>; 16]> = Mutex::new([const { None }; 16]);
 
     pub(super) fn find_or_keep(shape: Shape) -> Arc<Shape> {
         // The list stays valid even when a thread panics.
         let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = recent.shapes.iter().flatten();
-        if let Some(same) = known.into_iter().find(|known| ***known == shape) {
+        let mut known = recent.iter().flatten();
+        if let Some(same) = known.find(|known| ***known == shape) {
             return Arc::clone(same);
         }
         let shape = Arc::new(shape);
-        let next = recent.next;
-        if let Some(place) = recent.shapes.get_mut(next) {
-            *place = Some(Arc::clone(&shape));
-        }
-        recent.next = (next + 1) % recent.shapes.len();
+        recent.rotate_right(1);
+        let [newest, ..] = &mut *recent;
+        *newest = Some(Arc::clone(&shape));
         shape
     }
 }

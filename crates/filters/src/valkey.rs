@@ -4,7 +4,7 @@
 //! from a file or a server, and then works on as it did there.
 
 use crate::hash::sip13;
-use crate::math::{ceil, ln, whole};
+use crate::math::{ceil, ln, power, whole};
 use crate::sizing::LayerSize;
 
 /// What only a filter of valkey-bloom has. [Example](Self::FIXED_SEED).
@@ -53,15 +53,7 @@ impl ValkeyBloom {
     /// rate of the first layer that one has. [Example](Self::FIXED_SEED).
     #[must_use]
     pub fn tightened(&self, layer: usize) -> f64 {
-        let (mut base, mut left, mut product) = (self.tightening, layer, 1.0);
-        while left > 0 {
-            if left & 1 == 1 {
-                product *= base;
-            }
-            base *= base;
-            left >>= 1;
-        }
-        product
+        power(self.tightening, u32::try_from(layer).unwrap_or(u32::MAX))
     }
 
     /// The items that a filter has room for when it has grown as far as it can: its layers together

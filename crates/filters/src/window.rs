@@ -15,7 +15,7 @@
 
 use alloc::vec::Vec;
 
-use crate::error::InsertError;
+use crate::error::{InsertError, first_broken};
 use crate::group;
 use crate::item::Item;
 use crate::layer::Layer;
@@ -76,7 +76,7 @@ pub struct Window {
 }
 
 /// A generation of a window. [Example](crate::WindowedBloomFilter::window).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation {
     /// How many layers it has. Only generations that were skipped have none.
     pub layers: u32,
@@ -102,19 +102,13 @@ impl Window {
     }
 
     pub(crate) fn newest(&self) -> Generation {
-        let none = Generation {
-            layers: 0,
-            began: 0,
-        };
-        self.kept.last().copied().unwrap_or(none)
+        self.kept.last().copied().unwrap_or_default()
     }
 
     /// The ticks of a generation, if the clock ends it.
     fn generation_ticks(&self) -> Option<u64> {
-        match self.span {
-            Span::Items => None,
-            Span::Ticks(ticks) => Some(ticks.div_ceil(self.generations.max(1).into()).max(1)),
-        }
+        let ticks = self.span.ticks()?;
+        Some(ticks.div_ceil(self.generations.max(1).into()).max(1))
     }
 
     /// How many generations have ended by now, according to the clock.
@@ -198,10 +192,6 @@ impl Window {
     /// Checks everything that a window of so many layers must satisfy.
     pub(crate) fn validate(&self, layers: usize) -> Result<(), PartsError> {
         let counts = self.kept.iter().map(|it| u64::from(it.layers));
-        let in_order = self.kept.windows(2).all(|pair| match pair {
-            [one, next] => one.began <= next.began,
-            _ => true,
-        });
         // Written so that NaN fails.
         let valid = (1..=MAX_GENERATIONS).contains(&self.generations)
             && self.span != Span::Ticks(0)
@@ -212,12 +202,8 @@ impl Window {
             && self.kept.len() <= self.most()
             && self.newest().layers > 0
             && counts.sum::<u64>() == layers as u64
-            && in_order;
-        if valid {
-            Ok(())
-        } else {
-            Err(PartsError::Window)
-        }
+            && self.kept.is_sorted_by_key(|generation| generation.began);
+        first_broken([(valid, PartsError::Window)])
     }
 }
 

@@ -2,15 +2,11 @@
 
 use core::ops::ControlFlow;
 
-#[cfg(feature = "std")]
-use crate::error::or_panic;
 use crate::error::{BuildError, InsertError};
 use crate::item::Item;
 use crate::layer::Layer;
 use crate::scalable::{Inserted, ScalableBloomFilter};
 use crate::sets::UnionError;
-#[cfg(feature = "std")]
-use crate::window::Span;
 use crate::window::Window;
 
 /// A Bloom filter that remembers the items of a window: of the last days, or so many of the last.
@@ -54,13 +50,13 @@ impl WindowedBloomFilter {
     #[cfg(feature = "std")]
     #[must_use]
     #[track_caller]
-    pub fn new(capacity: u64, error_rate: f64, span: Span) -> WindowedBloomFilter {
+    pub fn new(capacity: u64, error_rate: f64, span: crate::Span) -> WindowedBloomFilter {
         let built = ScalableBloomFilter::builder()
             .capacity(capacity)
             .error_rate(error_rate)
             .window(span, Self::GENERATIONS, 0)
             .build();
-        WindowedBloomFilter(or_panic(built))
+        WindowedBloomFilter(crate::error::or_panic(built))
     }
 
     /// The usual number of generations. [Example](Self::window).

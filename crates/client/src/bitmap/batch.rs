@@ -59,7 +59,7 @@ impl BitmapFilter {
         items: &[impl AsRef<[u8]>],
         action: Action,
     ) -> Result<Vec<bool>, BatchError> {
-        let hashes = self.layout.hashes();
+        let hashes = self.layout.hashes;
         let bits = usize::try_from(hashes).unwrap_or(usize::MAX).max(1);
         let length = (BYTES / BYTES_OF_BIT / bits).clamp(1, ITEMS);
         let mut answers = Vec::with_capacity(items.len());

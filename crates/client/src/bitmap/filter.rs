@@ -3,7 +3,7 @@
 use everbloom::sizing::textbook;
 use redis::{Cmd, Pipeline, Value};
 
-use super::layout::Layout;
+use super::layout::{Layout, Rule, key_of};
 use crate::wire::{Action, Wire, ask, ask_one, doors, read};
 use crate::{BatchError, Error};
 
@@ -143,10 +143,7 @@ impl BitmapFilter {
         for key in &self.bits {
             pipeline.cmd("BITCOUNT").arg(key);
         }
-        let (bits, hashes) = (
-            self.layout.key_bits() as f64,
-            f64::from(self.layout.hashes()),
-        );
+        let (bits, hashes) = (self.layout.bits as f64, f64::from(self.layout.hashes));
         let mut items = 0.0;
         for reply in ask(wire, &self.name, &pipeline).await? {
             let ones: u64 = read(Some(&reply))?;
@@ -162,7 +159,7 @@ impl BitmapFilter {
 
     /// Commands that create missing bits and change no existing ones.
     pub(super) fn make_bits(&self, pipeline: &mut Pipeline) {
-        let last = self.layout.key_bits() - 1;
+        let last = self.layout.bits - 1;
         for key in &self.bits {
             // Adding 0 to the last bit creates all bits up to it.
             pipeline
@@ -178,7 +175,7 @@ impl BitmapFilter {
     async fn empty<W: Wire>(&self, wire: &mut W) -> Result<(), Error> {
         let mut pipeline = redis::pipe();
         pipeline.atomic().cmd("UNLINK").arg(&self.bits);
-        if matches!(self.layout, Layout::Everbloom(_)) {
+        if self.layout.rule == Rule::Everbloom {
             self.make_bits(&mut pipeline);
         }
         ask(wire, &self.name, &pipeline).await.map(drop)
@@ -236,7 +233,7 @@ impl BitmapFilter {
     ///
     /// [`Error::Reply`] when this is the reply to something else.
     pub fn was_new(&self, reply: &Value) -> Result<bool, Error> {
-        Action::Add.answer(reply, self.layout.hashes())
+        Action::Add.answer(reply, self.layout.hashes)
     }
 
     /// The command that looks an item up; [`is_known`](Self::is_known) reads its reply.
@@ -262,12 +259,12 @@ impl BitmapFilter {
     ///
     /// [`Error::Reply`] when this is the reply to something else.
     pub fn is_known(&self, reply: &Value) -> Result<bool, Error> {
-        Action::LookUp.answer(reply, self.layout.hashes())
+        Action::LookUp.answer(reply, self.layout.hashes)
     }
 
     pub(super) fn command(&self, action: Action, item: &[u8]) -> Cmd {
-        let place = self.layout.place(item);
-        let key = self.bits.get(place.key).unwrap_or(&self.name);
-        action.command(key, &place.bits)
+        let key = self.bits.get(key_of(item, self.bits.len()));
+        let positions = self.layout.positions(item);
+        action.command(key.unwrap_or(&self.name), &positions)
     }
 }

@@ -3,9 +3,9 @@
 use redis::Cmd;
 
 use super::filter::BitmapFilter;
-use super::layout::Layout;
+use super::layout::{Layout, Rule};
 use super::parameters::MAX_KEY_BITS;
-use super::redisson;
+use super::{java, redisson};
 use crate::Error;
 use crate::wire::{Wire, ask_one, doors};
 
@@ -29,10 +29,7 @@ impl BitmapFilter {
     /// [`Error::Shape`] without a bit or a hash, or with over 2^32 bits.
     pub fn python(key: &str, bits: u64, hashes: u32) -> Result<Self, Error> {
         checked(bits, hashes)?;
-        Ok(BitmapFilter::foreign(
-            key.to_owned(),
-            Layout::Python { bits, hashes },
-        ))
+        Ok(BitmapFilter::foreign(key, Rule::Python, bits, hashes))
     }
 
     /// The filter of the well-known recipe in Java: a bitmap of the key `bf-` and the given one, in
@@ -55,7 +52,7 @@ impl BitmapFilter {
     /// ```
     #[must_use]
     pub fn java(key: &str) -> Self {
-        BitmapFilter::foreign(format!("bf-{key}"), Layout::Java)
+        BitmapFilter::foreign(&format!("bf-{key}"), Rule::Java, java::BITS, java::HASHES)
     }
 
     doors! { [Send]
@@ -99,7 +96,7 @@ impl BitmapFilter {
         checked(bits, hashes)?;
         Ok(BitmapFilter {
             parameters: Some(redisson::config_key(name)),
-            ..BitmapFilter::foreign(name.to_owned(), Layout::Redisson { bits, hashes })
+            ..BitmapFilter::foreign(name, Rule::Redisson, bits, hashes)
         })
     }
 
@@ -124,11 +121,11 @@ impl BitmapFilter {
         }
     }
 
-    fn foreign(key: String, layout: Layout) -> Self {
+    fn foreign(key: &str, rule: Rule, bits: u64, hashes: u32) -> Self {
         BitmapFilter {
-            name: key.clone(),
-            layout,
-            bits: vec![key],
+            name: key.to_owned(),
+            layout: Layout { rule, bits, hashes },
+            bits: vec![key.to_owned()],
             parameters: None,
         }
     }

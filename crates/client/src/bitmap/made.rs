@@ -3,14 +3,11 @@
 use redis::Cmd;
 
 use super::filter::BitmapFilter;
-use super::layout::Layout;
+use super::layout::{Layout, Rule};
 use super::parameters::BitmapParameters;
 use crate::Error;
-use crate::name::beside;
+use crate::name::{beside, parameters_key};
 use crate::wire::{Wire, ask, ask_one, doors, read};
-
-/// The suffix of the parameters' key after the name.
-const PARAMETERS: &str = "parameters";
 
 /// Making and opening filters of our own layout.
 impl BitmapFilter {
@@ -85,7 +82,7 @@ impl BitmapFilter {
         let filter = BitmapFilter::ours(name, wanted)?;
         // Reads first: the filter usually exists, and a replica allows only reads.
         let mut found = filter.found(wire).await?;
-        if found.is_nothing() {
+        if found.present.is_none() {
             let mut pipeline = redis::pipe();
             let key = filter.parameters.as_ref();
             pipeline
@@ -103,7 +100,7 @@ impl BitmapFilter {
     }
 
     async fn find<W: Wire>(wire: &mut W, name: &str) -> Result<Self, Error> {
-        let key = beside(name, PARAMETERS)?;
+        let key = parameters_key(name)?;
         let text: Option<String> = ask_one(wire, name, &Cmd::get(&key)).await?;
         let parameters = match text {
             Some(text) => {
@@ -126,9 +123,13 @@ impl BitmapFilter {
         };
         Ok(BitmapFilter {
             name: name.to_owned(),
-            layout: Layout::Everbloom(parameters),
+            layout: Layout {
+                rule: Rule::Everbloom,
+                bits: parameters.key_bits(),
+                hashes: parameters.hashes(),
+            },
             bits,
-            parameters: Some(beside(name, PARAMETERS)?),
+            parameters: Some(parameters_key(name)?),
         })
     }
 
@@ -136,9 +137,9 @@ impl BitmapFilter {
     async fn found<W: Wire>(&self, wire: &mut W) -> Result<Found, Error> {
         let found = self.look(wire).await?;
         // Another program may have made it between the first of these commands and the last.
-        match found.is_part() {
-            true => self.look(wire).await,
-            false => Ok(found),
+        match (&found.present, &found.missing) {
+            (Some(_), Some(_)) => self.look(wire).await,
+            _ => Ok(found),
         }
     }
 
@@ -152,42 +153,38 @@ impl BitmapFilter {
             pipeline.cmd("EXISTS").arg(bits);
         }
         let replies = ask(wire, &self.name, &pipeline).await?;
-        let bits = replies.iter().skip(1).map(|reply| read(Some(reply)));
+        let text: Option<String> = read(replies.first())?;
+        let mut exist = vec![text.is_some()];
+        for reply in replies.iter().skip(1) {
+            exist.push(read(Some(reply))?);
+        }
+        let keys = self.parameters.iter().chain(&self.bits);
+        let first = |there: bool| {
+            let mut keys = keys.clone().zip(&exist);
+            keys.find_map(|(key, exists)| (*exists == there).then(|| key.clone()))
+        };
         Ok(Found {
-            text: read(replies.first())?,
-            bits: bits.collect::<Result<_, _>>()?,
+            present: first(true),
+            missing: first(false),
+            text,
         })
     }
 
     /// The filter, if its state on the server is valid.
     fn judged(self, found: Found, wanted: BitmapParameters) -> Result<Self, Error> {
-        let key = self.parameters.clone().unwrap_or_default();
-        let bits = |there: bool| {
-            let place = found.bits.iter().position(|bits| *bits == there)?;
-            self.bits.get(place).cloned()
-        };
-        let wanted = wanted.to_string();
-        let (present, missing) = match found.text {
-            Some(found) if found != wanted => {
-                return Err(Error::OtherParameters {
-                    name: self.name,
-                    wanted,
-                    found,
-                });
-            }
-            Some(_) => (Some(key), bits(false)),
-            None => (bits(true), Some(key)),
-        };
-        match (present, missing) {
-            (Some(present), Some(missing)) => Err(Error::Incomplete {
-                name: self.name,
+        let (name, wanted) = (self.name.clone(), wanted.to_string());
+        match (found.text, found.present, found.missing) {
+            (Some(found), ..) if found != wanted => Err(Error::OtherParameters {
+                name,
+                wanted,
+                found,
+            }),
+            (_, Some(present), Some(missing)) => Err(Error::Incomplete {
+                name,
                 present,
                 missing,
             }),
-            (None, Some(key)) => Err(Error::NotFound {
-                name: self.name,
-                key,
-            }),
+            (_, None, Some(key)) => Err(Error::NotFound { name, key }),
             _ => Ok(self),
         }
     }
@@ -197,17 +194,8 @@ impl BitmapFilter {
 struct Found {
     /// Its parameters.
     text: Option<String>,
-    /// Whether each key of bits exists.
-    bits: Vec<bool>,
-}
-
-impl Found {
-    fn is_part(&self) -> bool {
-        let is_whole = self.text.is_some() && !self.bits.contains(&false);
-        !is_whole && !self.is_nothing()
-    }
-
-    fn is_nothing(&self) -> bool {
-        self.text.is_none() && !self.bits.contains(&true)
-    }
+    /// The first of its keys that exists, beginning with that of its parameters.
+    present: Option<String>,
+    /// The first that does not.
+    missing: Option<String>,
 }

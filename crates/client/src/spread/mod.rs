@@ -8,14 +8,11 @@ use std::sync::Arc;
 
 use redis::{Cmd, Pipeline, Value};
 
-use crate::name::beside;
+use crate::name::parameters_key;
 use crate::wire::{Action, SideBySide, ask_each, ask_one, doors, read};
 use crate::{BatchError, Error};
 pub use parameters::SpreadParameters;
 use shards::Shards;
-
-/// The suffix of the parameters' key after the name.
-const PARAMETERS: &str = "parameters";
 
 /// One Bloom filter over many `BF` filters, the shards: `{name:0}`, `{name:1}`, ... Use it for a
 /// filter that is too large or too busy for one node.
@@ -189,7 +186,7 @@ impl SpreadFilter {
         shards: u32,
     ) -> Result<Self, Error> {
         let parameters = SpreadParameters::new(capacity, error_rate, shards)?;
-        let (wanted, key) = (parameters.to_string(), beside(name, PARAMETERS)?);
+        let (wanted, key) = (parameters.to_string(), parameters_key(name)?);
         let filter = SpreadFilter::of(name, parameters)?;
         // Reads first: the filter usually exists, and a replica allows only reads.
         let mut found: Option<String> = ask_one(wire, name, &Cmd::get(&key)).await?;
@@ -212,7 +209,7 @@ impl SpreadFilter {
     }
 
     async fn find<W: SideBySide>(wire: &mut W, name: &str) -> Result<Self, Error> {
-        let key = beside(name, PARAMETERS)?;
+        let key = parameters_key(name)?;
         let Some(found) = ask_one::<_, Option<String>>(wire, name, &Cmd::get(&key)).await? else {
             let name = name.to_owned();
             return Err(Error::NotFound { name, key });
@@ -257,7 +254,7 @@ impl SpreadFilter {
 
     async fn remove<W: SideBySide>(&self, wire: &mut W) -> Result<(), Error> {
         self.of_each_filter(wire, "UNLINK").await?;
-        let last = Cmd::unlink(beside(self.name(), PARAMETERS)?);
+        let last = Cmd::unlink(parameters_key(self.name())?);
         ask_one(wire, self.name(), &last).await
     }
 

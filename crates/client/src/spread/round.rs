@@ -138,13 +138,13 @@ impl Part {
         replies: &[RedisResult<Value>],
         answers: &mut [Option<bool>],
     ) -> Result<Option<Part>, Error> {
-        if self.adding {
-            return self.take_added(filter, replies, answers);
-        }
         let mut replies = replies.iter().map(|reply| match reply {
             Ok(reply) => Ok(reply),
             Err(error) => Err(Error::of(error.clone(), &filter.name)),
         });
+        if self.adding {
+            return self.take_added(filter, replies.next().transpose()?, answers);
+        }
         let newer: bool = read(replies.next_back().transpose()?)?;
         let mut found = vec![false; self.places.len()];
         for reply in replies {
@@ -182,16 +182,11 @@ impl Part {
     fn take_added(
         mut self,
         filter: &Shards,
-        replies: &[RedisResult<Value>],
+        reply: Option<&Value>,
         answers: &mut [Option<bool>],
     ) -> Result<Option<Part>, Error> {
-        let reply = match replies.first() {
-            Some(Ok(reply)) => reply,
-            Some(Err(error)) => return Err(Error::of(error.clone(), &filter.name)),
-            None => return Err(Error::Reply("a reply is missing".into())),
-        };
         // A full filter refuses an item: some servers continue with the next item, others stop.
-        let outcomes: Vec<RedisResult<bool>> = read(Some(reply))?;
+        let outcomes: Vec<RedisResult<bool>> = read(reply)?;
         let mut outcomes = outcomes.into_iter();
         let mut refused = Vec::new();
         for place in std::mem::take(&mut self.places) {

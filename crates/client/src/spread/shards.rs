@@ -5,61 +5,49 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::parameters::{MAX_GENERATIONS, SpreadParameters};
 use crate::Error;
-use crate::name::shard;
+use crate::name::check_untagged;
 
 /// The shards of a filter.
 #[derive(Debug)]
 pub(super) struct Shards {
     pub(super) name: String,
     pub(super) parameters: SpreadParameters,
-    shards: Vec<Shard>,
-}
-
-#[derive(Debug)]
-struct Shard {
-    key: String,
-    /// The newest generation that was seen: there may be newer ones.
-    newest: AtomicU32,
+    /// The newest generation of each shard that was seen: there may be newer ones.
+    newest: Vec<AtomicU32>,
 }
 
 impl Shards {
     pub(super) fn new(name: &str, parameters: SpreadParameters) -> Result<Shards, Error> {
-        let shards = (0..parameters.shards()).map(|place| {
-            let key = shard(name, place)?;
-            let newest = AtomicU32::new(0);
-            Ok(Shard { key, newest })
-        });
+        check_untagged(name)?;
+        let newest = (0..parameters.shards()).map(|_| AtomicU32::new(0));
         Ok(Shards {
             name: name.to_owned(),
             parameters,
-            shards: shards.collect::<Result<_, Error>>()?,
+            newest: newest.collect(),
         })
     }
 
     pub(super) fn places(&self) -> Range<usize> {
-        0..self.shards.len()
+        0..self.newest.len()
     }
 
-    /// The key of a shard's filter.
+    /// The key of a shard's filter, in a slot of its own.
     pub(super) fn key(&self, shard: usize, generation: u32) -> String {
-        let key = self
-            .shards
-            .get(shard)
-            .map_or("", |shard| shard.key.as_str());
+        let name = &self.name;
         match generation {
-            0 => key.to_owned(),
-            _ => format!("{key}:{generation}"),
+            0 => format!("{{{name}:{shard}}}"),
+            _ => format!("{{{name}:{shard}}}:{generation}"),
         }
     }
 
     pub(super) fn newest(&self, shard: usize) -> u32 {
-        let shard = self.shards.get(shard);
-        shard.map_or(0, |shard| shard.newest.load(Ordering::Relaxed))
+        let newest = self.newest.get(shard);
+        newest.map_or(0, |newest| newest.load(Ordering::Relaxed))
     }
 
     pub(super) fn remember(&self, shard: usize, generation: u32) {
-        if let Some(shard) = self.shards.get(shard) {
-            shard.newest.fetch_max(generation, Ordering::Relaxed);
+        if let Some(newest) = self.newest.get(shard) {
+            newest.fetch_max(generation, Ordering::Relaxed);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The bit array of a blocked layer: blocks that are cache lines.
 
-use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use alloc::alloc::{Layout, handle_alloc_error};
 use alloc::boxed::Box;
 use core::fmt;
 use core::mem::{self, ManuallyDrop};
@@ -9,7 +9,7 @@ use core::slice;
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
 
-use crate::bits::{AllocError, prefetch};
+use crate::bits::{AllocError, prefetch, zeroed};
 use crate::pages;
 
 /// Bytes of a block, which is a cache line.
@@ -60,30 +60,20 @@ unsafe impl Sync for BlockArray {}
 impl BlockArray {
     /// All bits 0. Large arrays get their pages from the system only when they are written.
     pub(crate) fn zeroed(bytes: u64) -> Result<BlockArray, AllocError> {
-        let len = usize::try_from(bytes).map_err(|_| AllocError)?;
-        let blocks = len / BLOCK;
-        if blocks == 0 {
-            return Err(AllocError);
-        }
-        let layout = allocation(blocks).ok_or(AllocError)?;
-        // SAFETY: the layout has a size other than 0.
-        let base = unsafe { alloc_zeroed(layout) };
-        let base = NonNull::new(base).ok_or(AllocError)?;
-        let lead = base.as_ptr().align_offset(BLOCK);
-        // SAFETY: it was made with the layout of so many blocks, with zeros in it.
-        Ok(unsafe { BlockArray::in_allocation(base, blocks, lead) })
+        let blocks = usize::try_from(bytes).map_err(|_| AllocError)? / BLOCK;
+        let len = blocks.checked_mul(BLOCK).filter(|len| *len > 0);
+        let len = len.and_then(|len| len.checked_add(BLOCK - 1));
+        Ok(BlockArray::of(zeroed(len.ok_or(AllocError)?)?))
     }
 
-    /// The blocks in an allocation, `lead` bytes behind its start, where they are aligned.
-    ///
-    /// # Safety
-    ///
-    /// The allocation is one of the global allocator, made with the layout of so many blocks, it is
-    /// initialised, and it belongs to the array from now on.
-    unsafe fn in_allocation(base: NonNull<u8>, blocks: usize, lead: usize) -> BlockArray {
-        debug_assert!(lead < BLOCK);
-        // SAFETY: the allocation is BLOCK - 1 bytes longer than the blocks, and `lead` is at most
-        // that, because the alignment of bytes can always be reached.
+    /// The blocks in these bytes, which are `BLOCK - 1` more, so that the blocks can be aligned.
+    fn of(bytes: Box<[u8]>) -> BlockArray {
+        let blocks = bytes.len() / BLOCK;
+        let lead = bytes.as_ptr().align_offset(BLOCK);
+        let has_room = bytes.len() % BLOCK == BLOCK - 1 && lead < BLOCK;
+        assert!(has_room, "blocks, and room to align them");
+        let base = NonNull::from(Box::leak(bytes)).cast::<u8>();
+        // SAFETY: the bytes are BLOCK - 1 more than the blocks, and `lead` is at most that.
         let start = unsafe { base.add(lead) }.cast();
         BlockArray {
             start,
@@ -111,10 +101,7 @@ impl BlockArray {
         if lead != old_lead {
             bytes.copy_within(old_lead..old_lead + blocks * BLOCK, lead);
         }
-        let base = NonNull::from(Box::leak(bytes)).cast();
-        // SAFETY: a box of bytes is an allocation of the global allocator with the layout of an
-        // array of so many bytes, which is that of the blocks.
-        *self = unsafe { BlockArray::in_allocation(base, blocks, lead) };
+        *self = BlockArray::of(bytes);
     }
 
     /// The whole allocation, the bytes around the blocks included.
@@ -232,12 +219,6 @@ impl BlockArray {
 )]
 pub(super) fn index_of(a: u64, blocks: usize) -> usize {
     ((u128::from(a) * blocks as u128) >> 64) as usize
-}
-
-/// The layout of the allocation for this many blocks.
-fn allocation(blocks: usize) -> Option<Layout> {
-    let bytes = blocks.checked_mul(BLOCK)?.checked_add(BLOCK - 1)?;
-    Layout::array::<u8>(bytes).ok()
 }
 
 impl Drop for BlockArray {

@@ -1,7 +1,6 @@
 //! The bits of a filter in the blocked layout while several threads change them.
 
 use alloc::alloc::{Layout, handle_alloc_error};
-use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::array::{BlockArray, Words};
@@ -16,6 +15,7 @@ use crate::stats::Fill;
 /// The unsafe code below is sound for this reason: the bits inside are private, and through a
 /// shared reference this module accesses their blocks only as atomic words. Code that uses them as
 /// [`BlockedBits`] has exclusive access.
+#[derive(Debug)]
 pub(crate) struct AtomicBits(BlockedBits);
 
 impl From<BlockedBits> for AtomicBits {
@@ -33,25 +33,25 @@ impl From<AtomicBits> for BlockedBits {
 impl AtomicBits {
     /// The key of the hash.
     pub(crate) fn key(&self) -> Key {
-        self.0.key()
+        self.0.key
     }
 
     /// The hash function of the key.
     #[inline]
     pub(crate) fn secrets(&self) -> &Secrets {
-        self.0.secrets()
+        &self.0.secrets
     }
 
     /// Bytes of memory beside the struct itself.
     pub(crate) fn memory(&self) -> usize {
-        self.0.memory()
+        self.0.array.memory_usage()
     }
 
     /// Prefetches the item's block, if that pays.
     #[inline]
     pub(crate) fn prefetch(&self, pair: HashPair) {
         if self.0.is_far() {
-            self.0.prefetch(pair);
+            self.0.array.prefetch(pair.a);
         }
     }
 
@@ -84,7 +84,7 @@ impl AtomicBits {
     pub(crate) fn clear(&mut self) {
         match BlockArray::zeroed(self.0.array.bytes() as u64) {
             Ok(empty) => self.0 = self.0.with_array(empty),
-            Err(AllocError) => self.0.as_bytes_mut().fill(0),
+            Err(AllocError) => self.0.array.as_bytes_mut().fill(0),
         }
     }
 
@@ -117,11 +117,5 @@ impl Clone for AtomicBits {
             }
         }
         copy
-    }
-}
-
-impl fmt::Debug for AtomicBits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }

@@ -1,6 +1,5 @@
 //! The bits of a layer in the blocked layout.
 
-use alloc::boxed::Box;
 use core::fmt;
 
 use super::array::{BLOCK, BlockArray};
@@ -18,12 +17,12 @@ const FAR: usize = 2 << 20;
 /// The bits of a layer, its key, and the way it is tested.
 #[derive(Clone)]
 pub(crate) struct BlockedBits {
-    pub(super) array: BlockArray,
+    pub(crate) array: BlockArray,
     /// Determines an item's bits in a block.
     pub(super) lanes: &'static Lanes,
-    pub(super) secrets: Secrets,
+    pub(crate) secrets: Secrets,
     pub(super) kernel: Kernel,
-    key: Key,
+    pub(crate) key: Key,
 }
 
 impl BlockedBits {
@@ -44,31 +43,6 @@ impl BlockedBits {
         })
     }
 
-    /// The key of the hash.
-    pub(crate) fn key(&self) -> Key {
-        self.key
-    }
-
-    /// The blocks end to end, 64 bytes each: position `p` of a block is bit `p % 8`, least
-    /// significant first, of its byte `p / 8`.
-    #[inline]
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        self.array.as_bytes()
-    }
-
-    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        self.array.as_bytes_mut()
-    }
-
-    pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        self.array.relocate(relocate);
-    }
-
-    /// Bytes of memory beside the struct itself.
-    pub(crate) fn memory(&self) -> usize {
-        self.array.memory_usage()
-    }
-
     /// What the number of ones says.
     pub(crate) fn fill(&self) -> Fill {
         let blocks = self.array.blocks().iter();
@@ -79,22 +53,10 @@ impl BlockedBits {
         self.lanes.hashes
     }
 
-    /// The hash function of the key.
-    #[inline]
-    pub(crate) fn secrets(&self) -> &Secrets {
-        &self.secrets
-    }
-
     /// Whether a prefetch pays.
     #[inline]
     pub(crate) fn is_far(&self) -> bool {
         self.array.bytes() >= FAR
-    }
-
-    /// Prefetches the item's block.
-    #[inline]
-    pub(crate) fn prefetch(&self, pair: HashPair) {
-        self.array.prefetch(pair.a);
     }
 
     /// Whether all bits of the item are 1.
@@ -135,7 +97,7 @@ impl BlockedBits {
         let start = self.array.index_of(pair.a) * BLOCK;
         for position in self.lanes.positions(pair.b) {
             let byte = start + (position / 8) as usize;
-            let old = self.as_bytes().get(byte).copied().unwrap_or_default();
+            let old = self.array.as_bytes().get(byte).copied().unwrap_or_default();
             if old >> (position % 8) & 1 == 0 {
                 note(byte as u64);
             }
@@ -224,7 +186,7 @@ mod tests {
                 let item = |number: usize| alloc::vec![byte(number); number / 2 % 70];
                 let new: Vec<bool> =
                     (0..count).map(|number| layer.insert_item(&item(number))).collect();
-                all.push((layer.as_bytes().to_vec(), new));
+                all.push((layer.array.as_bytes().to_vec(), new));
             }
             prop_assert!(all.windows(2).all(|two| two[0] == two[1]));
         }

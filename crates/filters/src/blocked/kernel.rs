@@ -4,8 +4,6 @@
 use core::fmt;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-#[cfg(target_has_atomic = "64")]
-use super::array::Words;
 use super::array::{Block, BlockArray};
 use super::bits::BlockedBits;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
@@ -49,7 +47,7 @@ const ALL: [Instructions; 4] = [
     Instructions::Portable,
 ];
 
-/// The index in [`ALL`] of the set that was selected; of none, if none was.
+/// The number of the set that was selected; of none, if none was.
 static SELECTED: AtomicU8 = AtomicU8::new(u8::MAX);
 
 /// Whether the processor has an instruction set: detected while it runs with `std`, and otherwise
@@ -75,12 +73,10 @@ impl Instructions {
     /// The instructions that new filters use. [Example](Self).
     #[must_use]
     pub fn current() -> Instructions {
-        let selected = ALL.get(usize::from(SELECTED.load(Ordering::Relaxed)));
+        let number = SELECTED.load(Ordering::Relaxed);
+        let selected = ALL.into_iter().find(|set| *set as u8 == number);
         let fastest = || Instructions::available().next();
-        selected
-            .copied()
-            .or_else(fastest)
-            .unwrap_or(Instructions::Portable)
+        selected.or_else(fastest).unwrap_or(Instructions::Portable)
     }
 
     /// Sets the instructions for filters made from now on; false when the processor does not have
@@ -89,9 +85,7 @@ impl Instructions {
     pub fn select(self) -> bool {
         let is_available = Instructions::available().any(|set| set == self);
         if is_available {
-            let index = (0..).zip(ALL).find(|(_, set)| *set == self);
-            let index = index.map_or(u8::MAX, |(index, _)| index);
-            SELECTED.store(index, Ordering::Relaxed);
+            SELECTED.store(self as u8, Ordering::Relaxed);
         }
         is_available
     }
@@ -120,7 +114,7 @@ pub(super) struct Functions {
     pub(super) insert: unsafe fn(&mut Block, u64, &Lanes) -> bool,
     pub(super) insert_group: unsafe fn(&mut BlockedBits, &[HashPair; 32], u32) -> u32,
     #[cfg(target_has_atomic = "64")]
-    pub(super) contains_shared: unsafe fn(&Words, u64, &Lanes) -> bool,
+    pub(super) contains_shared: unsafe fn(&super::array::Words, u64, &Lanes) -> bool,
     #[cfg(target_has_atomic = "64")]
     pub(super) mask_words: unsafe fn(u64, &Lanes) -> [u64; 8],
 }
@@ -133,20 +127,18 @@ pub(super) struct Kernel {
     contains_item: unsafe fn(&BlockedBits, &[u8]) -> bool,
 }
 
-impl From<&'static Functions> for Kernel {
-    fn from(functions: &'static Functions) -> Kernel {
+impl Kernel {
+    fn of(functions: &'static Functions) -> Kernel {
         Kernel {
             functions,
             contains_item: functions.contains_item,
         }
     }
-}
 
-impl Kernel {
     /// The functions of [`Instructions::current`] for layers with this many hashes.
     pub(super) fn new(hashes: u32) -> Kernel {
         let kernel = Kernel::with(Instructions::current(), hashes);
-        kernel.unwrap_or(Kernel::from(&portable::FUNCTIONS))
+        kernel.unwrap_or(Kernel::of(&portable::FUNCTIONS))
     }
 
     /// The functions of these instructions; `None` when the processor does not have them.
@@ -170,7 +162,7 @@ impl Kernel {
             #[allow(unreachable_patterns, reason = "no processor has all")]
             _ => return None,
         };
-        has.then(|| Kernel::from(functions))
+        has.then(|| Kernel::of(functions))
     }
 
     /// All that the processor can execute.
@@ -237,7 +229,12 @@ impl Kernel {
     /// Whether all bits of an item are 1 in its block, which threads share.
     #[inline]
     #[cfg(target_has_atomic = "64")]
-    pub(super) fn contains_shared(self, words: &Words, b: u64, lanes: &Lanes) -> bool {
+    pub(super) fn contains_shared(
+        self,
+        words: &super::array::Words,
+        b: u64,
+        lanes: &Lanes,
+    ) -> bool {
         // SAFETY: as in `contains_item`.
         unsafe { (self.functions.contains_shared)(words, b, lanes) }
     }

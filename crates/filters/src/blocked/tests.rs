@@ -133,7 +133,7 @@ fn inserts_agree(
         is_new
     });
     let together = kernel.insert_group(&mut group, pairs, mask);
-    let all_set = [&single, &group].map(|bits| bits.as_bytes() == bytes);
+    let all_set = [&single, &group].map(|bits| bits.array.as_bytes() == bytes);
     [singly, together] == [new; 2] && all_set == [true; 2]
 }
 

@@ -2,8 +2,6 @@
 
 use crate::cuckoo::CuckooFilter;
 use crate::error::CuckooError;
-#[cfg(feature = "std")]
-use crate::error::or_panic;
 use crate::redisbloom::CuckooParts;
 
 /// Parameters of a new [`CuckooFilter`].
@@ -41,7 +39,7 @@ impl CuckooFilter {
     #[must_use]
     #[track_caller]
     pub fn new(capacity: u64) -> CuckooFilter {
-        or_panic(Self::builder().capacity(capacity).build())
+        crate::error::or_panic(Self::builder().capacity(capacity).build())
     }
 
     /// Starts with RedisBloom's defaults: capacity 1024, bucket size 2, 20 kicks, expansion 1.

@@ -1,7 +1,5 @@
 //! The parameters of a filter of fixed size.
 
-#[cfg(feature = "std")]
-use crate::error::or_panic;
 use crate::error::{BuildError, first_broken};
 use crate::fixed::BloomFilter;
 use crate::hash::Key;
@@ -79,7 +77,7 @@ impl BloomFilter {
             .capacity(capacity)
             .error_rate(error_rate)
             .build();
-        or_panic(built)
+        crate::error::or_panic(built)
     }
 
     /// Starts without parameters; [`BloomBuilder`] says which ones make a filter.
@@ -164,7 +162,7 @@ impl BloomBuilder {
         let max_bytes = self.max_bytes.unwrap_or(u64::MAX);
         let key = self.layout.key(self.key)?;
         let layer = Layer::empty(&self.size()?, key, None, max_bytes)?;
-        Ok(BloomFilter::from_layer(layer))
+        Ok(BloomFilter { layer })
     }
 
     /// Whether each parameter is in its range.

@@ -4,11 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::error::BuildError;
-#[cfg(feature = "std")]
-use crate::error::or_panic;
 use crate::hash::Key;
-#[cfg(feature = "std")]
-use crate::item::Item;
 use crate::layer::Layer;
 use crate::layout::Layout;
 use crate::redisbloom::Options;
@@ -16,7 +12,7 @@ use crate::scalable::ScalableBloomFilter;
 use crate::sizing::blocked::BlockedSize;
 use crate::sizing::{LayerSize, RATE_CAP};
 use crate::valkey::ValkeyBloom;
-use crate::window::{Generation, MAX_GENERATIONS, Span, Window};
+use crate::window::{Generation, Span, Window};
 
 /// Parameters of a new [`ScalableBloomFilter`].
 ///
@@ -65,7 +61,7 @@ impl ScalableBloomFilter {
             .capacity(capacity)
             .error_rate(error_rate)
             .build();
-        or_panic(built)
+        crate::error::or_panic(built)
     }
 
     /// Starts with RedisBloom's defaults: error rate 0.01, capacity 100, expansion 2.
@@ -200,31 +196,28 @@ impl ScalableBuilder {
         let Some((span, generations, now)) = self.window else {
             return Ok(None);
         };
-        let valid = self.layout == Layout::Blocked
-            && self.valkey.is_none()
-            && (1..=MAX_GENERATIONS).contains(&generations)
-            && span != Span::Ticks(0);
-        if !valid {
-            return Err(BuildError::Window);
-        }
         let began = match span {
             Span::Items => 0,
             Span::Ticks(_) => now,
         };
-        let layers = 1;
-        Ok(Some(Window {
+        let window = Window {
             span,
             generations,
             capacity: self.capacity,
             error_rate: self.error_rate.min(RATE_CAP),
             dropped: 0,
-            kept: Vec::from([Generation { layers, began }]),
-        }))
+            kept: Vec::from([Generation { layers: 1, began }]),
+        };
+        let is_possible = self.layout == Layout::Blocked && self.valkey.is_none();
+        match window.validate(1) {
+            Ok(()) if is_possible => Ok(Some(window)),
+            _ => Err(BuildError::Window),
+        }
     }
 }
 
 #[cfg(feature = "std")]
-impl<T: Item> FromIterator<T> for ScalableBloomFilter {
+impl<T: crate::Item> FromIterator<T> for ScalableBloomFilter {
     /// A filter of these items with an error rate of 0.01. The capacity is the iterator's lower
     /// size hint, at least 100.
     ///

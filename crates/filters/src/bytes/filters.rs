@@ -10,8 +10,7 @@ use super::view::BloomView;
 use crate::fixed::BloomFilter;
 use crate::layer::Layer;
 use crate::pages;
-use crate::redisbloom::FilterParts;
-use crate::redisbloom::Options;
+use crate::redisbloom::{FilterParts, Options};
 use crate::scalable::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
@@ -57,7 +56,7 @@ impl BloomFilter {
     /// ```
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let layers = core::slice::from_ref(self.layer());
+        let layers = core::slice::from_ref(&self.layer);
         to_bytes(Kind::Fixed, &fixed_parts(self), layers)
     }
 
@@ -107,7 +106,7 @@ impl TryFrom<ScalableBloomFilter> for BloomFilter {
         if Kind::Fixed.check(&filter.parts()).is_ok()
             && let Some(layer) = filter.layers.pop()
         {
-            return Ok(BloomFilter::from_layer(layer));
+            return Ok(BloomFilter { layer });
         }
         Err(filter)
     }
@@ -118,11 +117,9 @@ pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
     FilterParts {
         items: filter.len(),
         options: Options::modern(false).bits(),
-        expansion: 0,
         key: filter.key(),
-        valkey: None,
-        window: None,
-        layers: vec![filter.layer().parts()],
+        layers: vec![filter.layer.parts()],
+        ..FilterParts::default()
     }
 }
 
@@ -130,7 +127,7 @@ pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
 pub(super) fn fixed(filter: ScalableBloomFilter) -> Result<BloomFilter, BytesError> {
     let mut layers = filter.layers;
     let layer = layers.pop().ok_or(BytesError::Reserved)?;
-    Ok(BloomFilter::from_layer(layer))
+    Ok(BloomFilter { layer })
 }
 
 fn to_bytes(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {

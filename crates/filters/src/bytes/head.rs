@@ -7,8 +7,7 @@ use super::input::Input;
 use crate::hash::{Key, murmur64a};
 use crate::layer::Layer;
 use crate::layout::Layout;
-use crate::redisbloom::Options;
-use crate::redisbloom::{Check, FilterParts, LayerParts, PartsError};
+use crate::redisbloom::{Check, FilterParts, LayerParts, Options, PartsError};
 use crate::scalable::ScalableBloomFilter;
 use crate::valkey::ValkeyBloom;
 use crate::window::{Generation, MAX_GENERATIONS, Span, Window};
@@ -161,9 +160,7 @@ impl Head {
                 options,
                 expansion,
                 key,
-                valkey: None,
-                window: None,
-                layers: Vec::new(),
+                ..FilterParts::default()
             },
             checksums: Vec::new(),
             len: input.u64()?,
@@ -192,9 +189,8 @@ impl Head {
 
     /// The filter, all its bits 0.
     pub(super) fn empty_filter(&self) -> Result<ScalableBloomFilter, BytesError> {
-        let filter =
-            ScalableBloomFilter::from_parts_checked(&self.parts, self.len, Check::RdbValue)?;
-        Ok(filter)
+        let made = ScalableBloomFilter::from_parts_checked(&self.parts, self.len, Check::RdbValue);
+        made.map_err(BytesError::from)
     }
 
     /// Fails unless these are the bits of a layer.

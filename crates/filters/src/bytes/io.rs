@@ -98,7 +98,7 @@ impl BloomFilter {
     ///
     /// That of the writer.
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        let layers = core::slice::from_ref(self.layer());
+        let layers = core::slice::from_ref(&self.layer);
         write(Kind::Fixed, &fixed_parts(self), layers, writer)
     }
 

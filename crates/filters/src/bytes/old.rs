@@ -124,13 +124,12 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
         layers.push(read_layer(&mut input, version, layout)?);
     }
     let parts = FilterParts {
-        valkey: None,
-        window: None,
         items,
         options,
         expansion,
         key,
         layers,
+        ..FilterParts::default()
     };
     Ok((parts, bits))
 }

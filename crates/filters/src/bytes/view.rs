@@ -16,8 +16,7 @@ use crate::hasher::FilterHasher;
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::math::saturating_sum;
-use crate::redisbloom::Options;
-use crate::redisbloom::{FilterParts, LayerParts, PartsError};
+use crate::redisbloom::{FilterParts, LayerParts, Options, PartsError};
 use crate::scalable::ScalableBloomFilter;
 use crate::shape::Shape;
 use crate::sizing::blocked::BLOCK_BITS;
@@ -102,7 +101,7 @@ impl<'a> BloomView<'a> {
         }
         let parts = &head.parts;
         let hasher = match (parts.key, parts.valkey) {
-            (None, None) => Hasher::Classic(Options::new(parts.options).hash_width()),
+            (None, None) => Hasher::Classic(Options(parts.options).hash_width()),
             (None, Some(valkey)) => Hasher::Valkey(valkey),
             (Some(key), _) => Hasher::Blocked(Secrets::new(key)),
         };
@@ -164,8 +163,11 @@ impl<'a> BloomView<'a> {
         let mut items = items.into_iter();
         let mut group = Group::default();
         while group.fill(&mut items, &self.hasher.0) {
+            for pair in group.pairs() {
+                let newest_first = self.layers.iter().rev();
+                newest_first.for_each(|layer| layer.prefetch(*pair));
+            }
             let pairs = group.pairs().iter();
-            pairs.clone().for_each(|pair| self.prefetch(*pair));
             pairs.for_each(|pair| emit(self.contains_hash(*pair)));
         }
     }
@@ -195,15 +197,6 @@ impl<'a> BloomView<'a> {
     pub fn contains_hash(&self, hash: HashPair) -> bool {
         // The newest layer is the largest, so it is the likeliest to have the item.
         self.layers.iter().rev().any(|layer| layer.contains(hash))
-    }
-
-    /// Prefetches the item's first bits.
-    #[inline]
-    fn prefetch(&self, pair: HashPair) {
-        self.layers
-            .iter()
-            .rev()
-            .for_each(|layer| layer.prefetch(pair));
     }
 
     /// The number of items inserted, without those that [`contains`](Self::contains) found already.
@@ -266,7 +259,7 @@ impl<'a> BloomView<'a> {
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         let parts = self.parts();
-        let is_fixed = Options::new(parts.options).has(Options::NO_SCALING);
+        let is_fixed = Options(parts.options).has(Options::NO_SCALING);
         let is_whole = is_fixed || parts.valkey.is_some();
         let rate = |first: &LayerParts| {
             let (capacity, rate) = (first.capacity, first.error_rate);

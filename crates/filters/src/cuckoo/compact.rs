@@ -17,9 +17,12 @@ impl CuckooFilter {
             let Some(table) = self.tables.get(number) else {
                 break;
             };
-            let is_empty = table.used() == 0;
-            if is_empty && number + 1 == self.tables.len() {
-                self.drop_newest();
+            let is_empty = table.used == 0;
+            if is_empty
+                && number + 1 == self.tables.len()
+                && let Some(table) = self.tables.pop()
+            {
+                self.capture.keep_last(number, || table.slots);
             }
             if !is_empty && stuck == Stuck::Stop {
                 break;
@@ -38,30 +41,22 @@ impl CuckooFilter {
         let capture = &mut self.capture;
         let mut from = 0;
         while let Some((at, place)) = table.next_used(from) {
+            let has_room = |table: &Table| {
+                let mut buckets = place.buckets().into_iter();
+                buckets.any(|bucket| table.has_room(bucket))
+            };
             let to = match rooms {
                 Some(rooms) => rooms.oldest(older, place),
-                None => older.iter().position(|table| table.has_room_for(place)),
+                None => older.iter().position(has_room),
             };
-            let to = to.and_then(|to| Some((to, older.get_mut(to)?)));
-            if let Some((to, target)) = to
-                && target.place(
-                    place,
-                    &mut Watch {
-                        capture,
-                        number: to,
-                    },
-                )
-            {
+            let target = to.and_then(|to| Some((to, older.get_mut(to)?)));
+            let is_moved = target.is_some_and(|(number, target)| {
+                target.place(place, &mut Watch { capture, number })
+            });
+            if is_moved {
                 table.clear(at, &mut Watch { capture, number });
             }
             from = at + 1;
-        }
-    }
-
-    fn drop_newest(&mut self) {
-        if let Some(table) = self.tables.pop() {
-            let number = self.tables.len();
-            self.capture.keep_last(number, || table.into_slots());
         }
     }
 }
@@ -155,10 +150,10 @@ mod tests {
             let (older, rest) = filter.tables.split_at_mut(number);
             let table = &mut rest[0];
             let size = u64::from(filter.bucket_size);
-            for at in 0..table.slots().len() {
+            for at in 0..table.slots.len() {
                 let place = Place {
                     hash: at as u64 / size,
-                    fingerprint: table.slots()[at],
+                    fingerprint: table.slots[at],
                 };
                 let capture = &mut filter.capture;
                 let mut watch = Watch { capture, number };
@@ -166,7 +161,7 @@ mod tests {
                     table.clear(at, &mut watch);
                 }
             }
-            if table.used() == 0 && number + 1 == filter.tables.len() {
+            if table.used == 0 && number + 1 == filter.tables.len() {
                 filter.tables.pop();
             }
         }

@@ -108,7 +108,7 @@ impl CuckooFilter {
     /// The slots of all tables that are in use. [Example](Self::len).
     #[must_use]
     pub fn used(&self) -> u64 {
-        self.tables.iter().map(Table::used).sum()
+        self.tables.iter().map(|table| table.used).sum()
     }
 
     /// The contents and error rate of the filter. Takes time linear in the number of tables.
@@ -132,7 +132,7 @@ impl CuckooFilter {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let load = |table: &Table| table.used() as f64 / table.len() as f64;
+        let load = |table: &Table| table.used as f64 / table.len() as f64;
         let loads = self.tables.iter().map(load).sum();
         Stats {
             items: self.items,
@@ -156,7 +156,7 @@ impl CuckooFilter {
     /// The memory of the filter in bytes, the struct included. [Example](Self::len).
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        let slots: usize = self.tables.iter().map(|table| table.slots().len()).sum();
+        let slots: usize = self.tables.iter().map(|table| table.slots.len()).sum();
         size_of::<Self>() + spilled(&self.tables) + slots + self.capture.memory_usage()
     }
 }

@@ -101,7 +101,7 @@ impl CuckooFilter {
         let survival = Survival::of(self.bucket_size, self.max_kicks, slots);
         let mut older = Older::of(older);
         let both_full = 2.0 * f64::from(self.bucket_size);
-        let from = newest.used() as f64 / slots;
+        let from = newest.used as f64 / slots;
         let step = 1.0 / f64::from(STEPS);
         let (mut load, mut reached, mut expected) = (from, 1.0, 0.0);
         while load < 1.0 && reached > 1e-6 {
@@ -183,7 +183,7 @@ impl Older {
     fn of(tables: &[Table]) -> Older {
         Older {
             slots: tables.iter().map(Table::len).sum::<u64>() as f64,
-            used: tables.iter().map(Table::used).sum::<u64>() as f64,
+            used: tables.iter().map(|table| table.used).sum::<u64>() as f64,
             exponent: 5.0 * powf(tables.len() as f64, 0.75),
         }
     }

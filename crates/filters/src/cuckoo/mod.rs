@@ -116,7 +116,8 @@ impl CuckooFilter {
     ///
     /// [`InsertError`] when there is no room for it: nothing has changed then.
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<(), InsertError> {
-        self.insert_place(Self::place_of(item), u64::MAX)
+        let inserted = self.insert_place(Self::place_of(item), false, u64::MAX);
+        inserted.map(drop)
     }
 
     /// Inserts an item unless it seems to be there; true when it was inserted.
@@ -132,7 +133,7 @@ impl CuckooFilter {
     ///
     /// [`InsertError`] when there is no room for it: nothing has changed then.
     pub fn insert_if_absent<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        self.insert_place_if_absent(Self::place_of(item), u64::MAX)
+        self.insert_place(Self::place_of(item), true, u64::MAX)
     }
 
     /// Whether the item was inserted and not removed: false is certain as long as only inserted
@@ -182,14 +183,9 @@ impl CuckooFilter {
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let mut items = items.into_iter();
         let mut group = SmallVec::<[Place; GROUP]>::new();
-        loop {
-            self.prepare_group(&mut items, &mut group);
-            if group.is_empty() {
-                return;
-            }
-            group
-                .iter()
-                .for_each(|place| emit(self.contains_place(*place)));
+        while self.prepare_group(&mut items, &mut group) {
+            let places = group.iter();
+            places.for_each(|place| emit(self.contains_place(*place)));
         }
     }
 
@@ -218,17 +214,9 @@ impl CuckooFilter {
         let mut items = items.into_iter();
         let (mut left, mut tables) = (max_growth, self.tables.len());
         let mut group = SmallVec::<[Place; GROUP]>::new();
-        loop {
-            self.prepare_group(&mut items, &mut group);
-            if group.is_empty() {
-                return;
-            }
+        while self.prepare_group(&mut items, &mut group) {
             for &place in &group {
-                let reply = if absent {
-                    self.insert_place_if_absent(place, left)
-                } else {
-                    self.insert_place(place, left).map(|()| true)
-                };
+                let reply = self.insert_place(place, absent, left);
                 if self.tables.len() > tables {
                     tables = self.tables.len();
                     let slots = self.tables.last().map_or(0, Table::len);
@@ -241,18 +229,19 @@ impl CuckooFilter {
         }
     }
 
-    /// Hashes the next items, and prefetches the buckets of all of them.
+    /// Hashes the next items, and prefetches the buckets of all of them; false when there are none.
     #[inline]
     fn prepare_group(
         &self,
         items: &mut impl Iterator<Item: Item>,
         group: &mut SmallVec<[Place; GROUP]>,
-    ) {
+    ) -> bool {
         group.clear();
         group.extend(items.take(GROUP).map(|item| Self::place_of(&item)));
         if group.len() > 1 {
             group.iter().for_each(|place| self.prefetch_place(*place));
         }
+        !group.is_empty()
     }
 
     /// Moves items from newer tables to free slots of older ones, and drops newest tables that have
@@ -292,34 +281,27 @@ impl CuckooFilter {
         self.tables.iter().rev().any(|table| table.contains(place))
     }
 
-    #[inline]
-    pub(crate) fn insert_place_if_absent(
-        &mut self,
-        place: Place,
-        max_table_bytes: u64,
-    ) -> Result<bool, InsertError> {
-        if self.contains_place(place) {
-            return Ok(false);
-        }
-        self.insert_place(place, max_table_bytes).map(|()| true)
-    }
-
+    /// Inserts an item, or only if it is `absent`; whether it was inserted.
     #[inline]
     pub(crate) fn insert_place(
         &mut self,
         place: Place,
+        absent: bool,
         max_table_bytes: u64,
-    ) -> Result<(), InsertError> {
+    ) -> Result<bool, InsertError> {
+        if absent && self.contains_place(place) {
+            return Ok(false);
+        }
         if !self.put(place) {
-            let newest = self.grow(max_table_bytes)?;
-            let (capture, number) = (&mut self.capture, newest);
+            let number = self.grow(max_table_bytes)?;
+            let capture = &mut self.capture;
             // All slots of a new table are empty.
             if let Some(table) = self.tables.last_mut() {
                 table.place(place, &mut Watch { capture, number });
             }
         }
         self.items = self.items.saturating_add(1);
-        Ok(())
+        Ok(true)
     }
 
     /// Puts a fingerprint into an empty slot, or makes room for it in the newest table.
@@ -388,14 +370,6 @@ pub(crate) fn buckets_of(first: u64, expansion: u16, number: usize) -> Option<No
 
 impl fmt::Debug for CuckooFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CuckooFilter")
-            .field("items", &self.items)
-            .field("removed", &self.removed)
-            .field("buckets", &self.buckets())
-            .field("tables", &self.tables.len())
-            .field("bucket_size", &self.bucket_size)
-            .field("max_kicks", &self.max_kicks)
-            .field("expansion", &self.expansion)
-            .finish()
+        f.debug_tuple("CuckooFilter").field(&self.parts()).finish()
     }
 }

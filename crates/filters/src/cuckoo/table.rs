@@ -7,6 +7,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::mem;
 use core::num::NonZeroU64;
 use core::ops::Range;
 
@@ -26,12 +27,13 @@ std::thread_local! {
 }
 
 /// A fixed number of buckets.
+#[derive(PartialEq)]
 pub(crate) struct Table {
-    slots: Box<[u8]>,
+    pub(crate) slots: Box<[u8]>,
     buckets: NonZeroU64,
     bucket_size: u8,
     /// The slots that are not empty.
-    used: u64,
+    pub(crate) used: u64,
 }
 
 /// Notes the changes in a table, for the readers of the filter.
@@ -86,21 +88,8 @@ impl Table {
         self.buckets.get()
     }
 
-    /// The slots that are not empty.
-    pub(crate) fn used(&self) -> u64 {
-        self.used
-    }
-
-    pub(crate) fn slots(&self) -> &[u8] {
-        &self.slots
-    }
-
     pub(crate) fn len(&self) -> u64 {
         self.slots.len() as u64
-    }
-
-    pub(crate) fn into_slots(self) -> Box<[u8]> {
-        self.slots
     }
 
     fn is_full(&self) -> bool {
@@ -190,13 +179,6 @@ impl Table {
         !self.is_full() && self.find(bucket, 0).is_some()
     }
 
-    /// Whether one of both buckets has an empty slot.
-    #[inline]
-    pub(super) fn has_room_for(&self, place: Place) -> bool {
-        let [first, second] = place.buckets();
-        self.has_room(first) || self.has_room(second)
-    }
-
     /// The first slot of the bucket with this in it.
     #[inline]
     fn find(&self, bucket: u64, value: u8) -> Option<usize> {
@@ -211,15 +193,9 @@ impl Table {
     fn exchange(&mut self, at: usize, value: u8, watch: &mut Watch<'_>) -> u8 {
         #[cfg(test)]
         EXCHANGED.set(EXCHANGED.get() + 1);
-        let Some(slot) = self.slots.get(at) else {
-            return value;
-        };
-        let old = *slot;
         watch.note(&self.slots, at..at + 1);
-        if let Some(slot) = self.slots.get_mut(at) {
-            *slot = value;
-        }
-        old
+        let slot = self.slots.get_mut(at);
+        slot.map_or(value, |slot| mem::replace(slot, value))
     }
 
     /// Frees a slot: the fingerprint replaces another one in its first bucket, and that goes to its
@@ -322,11 +298,5 @@ impl Clone for Table {
         let copy = Table { slots, ..*self };
         copy.huge_pages().collapse_since(0, copy.used);
         copy
-    }
-}
-
-impl PartialEq for Table {
-    fn eq(&self, other: &Table) -> bool {
-        self.buckets == other.buckets && self.slots == other.slots
     }
 }

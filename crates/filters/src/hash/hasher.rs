@@ -96,7 +96,7 @@ impl sealed::Scheme for Secrets {
     fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
         match kind {
             None => self.hash(bytes),
-            Some(kind) => self.hash_tagged(bytes, kind.tag()),
+            Some(kind) => self.finish(self.product_of(bytes), kind.tag()),
         }
     }
 }

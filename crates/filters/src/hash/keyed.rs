@@ -133,7 +133,7 @@ impl Secrets {
     }
 
     #[inline]
-    fn product_of(&self, item: &[u8]) -> u128 {
+    pub(super) fn product_of(&self, item: &[u8]) -> u128 {
         let [s0, s1, ..] = self.0;
         match short(item) {
             Some((first, last)) => product(first ^ s0, last ^ s1),
@@ -153,17 +153,10 @@ impl Secrets {
         Some(self.finish(product(first ^ s0, last ^ s1), item.len() as u64))
     }
 
-    /// The two values of numbers that are not an item of bytes: the tag, which no length equals,
-    /// gives their kind.
-    #[inline]
-    pub(super) fn hash_tagged(&self, numbers: &[u8], tag: u64) -> HashPair {
-        self.finish(self.product_of(numbers), tag)
-    }
-
     /// Two values from the products. The length enters here, because items of different lengths
     /// may have the same numbers.
     #[inline(always)]
-    fn finish(&self, numbers: u128, len: u64) -> HashPair {
+    pub(super) fn finish(&self, numbers: u128, len: u64) -> HashPair {
         let [_, _, s2, s3, ..] = self.0;
         let product = product(low(numbers) ^ len ^ s2, high(numbers) ^ s3);
         // The upper bits of each half of a product are not evenly spread, nor are the lower bits

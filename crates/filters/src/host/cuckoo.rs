@@ -56,7 +56,7 @@ impl CuckooFilter {
         item: Prepared,
         max_table_bytes: u64,
     ) -> Result<(), InsertError> {
-        self.insert_place(item.0, max_table_bytes)
+        self.insert_place(item.0, false, max_table_bytes).map(drop)
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for a prepared item. One that would need a new
@@ -71,7 +71,7 @@ impl CuckooFilter {
         item: Prepared,
         max_table_bytes: u64,
     ) -> Result<bool, InsertError> {
-        self.insert_place_if_absent(item.0, max_table_bytes)
+        self.insert_place(item.0, true, max_table_bytes)
     }
 
     /// [`remove`](Self::remove) for a prepared item. [Example](Self::prepare).
@@ -104,7 +104,7 @@ impl CuckooFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
-        let lengths = self.tables.iter().map(|table| table.slots().len() as u64);
+        let lengths = self.tables.iter().map(Table::len);
         self.capture.begin(id, lengths, part);
     }
 
@@ -112,7 +112,7 @@ impl CuckooFilter {
     /// are none. [Example](Self::begin_capture).
     pub fn capture_next(&mut self, id: u64, out: &mut Vec<u8>) -> bool {
         let tables = &self.tables;
-        let slots = |number| tables.get(number).map(Table::slots).unwrap_or_default();
+        let slots = |number: usize| tables.get(number).map_or(&[][..], |table| &table.slots);
         self.capture.next(id, |number| slots(number).into(), out)
     }
 

@@ -143,7 +143,7 @@ impl Layer {
 
     /// The key of the hash, in the blocked layout.
     pub(crate) fn key(&self) -> Option<Key> {
-        self.as_blocked().map(BlockedBits::key)
+        self.as_blocked().map(|bits| bits.key)
     }
 
     /// Length of the bit array in bytes. [Example](Self).
@@ -210,7 +210,7 @@ impl Layer {
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.bits {
             Bits::Classic(bits) => bits.as_bytes(),
-            Bits::Blocked(bits) => Cow::Borrowed(bits.as_bytes()),
+            Bits::Blocked(bits) => Cow::Borrowed(bits.array.as_bytes()),
         }
     }
 
@@ -237,7 +237,7 @@ impl Layer {
     fn huge_pages(&self) -> HugePages<'_> {
         let (bytes, touched) = match &self.bits {
             Bits::Classic(bits) => (bits.dense().unwrap_or_default(), self.hashes()),
-            Bits::Blocked(bits) => (bits.as_bytes(), 1),
+            Bits::Blocked(bits) => (bits.array.as_bytes(), 1),
         };
         HugePages { bytes, touched }
     }
@@ -263,13 +263,8 @@ impl Layer {
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.bits {
             Bits::Classic(bits) => bits.memory(),
-            Bits::Blocked(bits) => size_of::<BlockedBits>() + bits.memory(),
+            Bits::Blocked(bits) => size_of::<BlockedBits>() + bits.array.memory_usage(),
         }
-    }
-
-    /// Makes every bit 1 that is 1 in the other layer, which has the same length.
-    pub(crate) fn union_bits(&mut self, other: &Layer) {
-        pages::unite(self.as_bytes_mut(), &other.as_bytes());
     }
 
     /// Makes all bits 0. A large array gives its memory back, if another one can be had.
@@ -286,7 +281,7 @@ impl Layer {
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bits {
             Bits::Classic(bits) => bits.as_bytes_mut(),
-            Bits::Blocked(bits) => bits.as_bytes_mut(),
+            Bits::Blocked(bits) => bits.array.as_bytes_mut(),
         }
     }
 
@@ -294,7 +289,7 @@ impl Layer {
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         match &mut self.bits {
             Bits::Classic(bits) => bits.relocate(relocate),
-            Bits::Blocked(bits) => bits.relocate(relocate),
+            Bits::Blocked(bits) => bits.array.relocate(relocate),
         }
     }
 
@@ -316,7 +311,7 @@ impl Layer {
                 Some(valkey) => Hasher::Valkey(**valkey),
                 None => Hasher::Classic(width),
             },
-            Bits::Blocked(bits) => Hasher::Blocked(*bits.secrets()),
+            Bits::Blocked(bits) => Hasher::Blocked(bits.secrets),
         }
     }
 
@@ -328,7 +323,7 @@ impl Layer {
                 Some(valkey) => item.hash_with(&**valkey),
                 None => item.hash_with(&width),
             },
-            Bits::Blocked(bits) => item.hash_with(bits.secrets()),
+            Bits::Blocked(bits) => item.hash_with(&bits.secrets),
         }
     }
 
@@ -366,7 +361,7 @@ impl Layer {
     pub(crate) fn prefetch(&self, pair: HashPair, most: u32) {
         match &self.bits {
             Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).prefetch_item(pair, most),
-            Bits::Blocked(bits) => bits.prefetch(pair),
+            Bits::Blocked(bits) => bits.array.prefetch(pair.a),
         }
     }
 
@@ -403,7 +398,7 @@ impl Layer {
     pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized)) -> bool {
         let new = match (&mut self.bits, item.as_item_bytes()) {
             (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
-            (Bits::Blocked(bits), None) => bits.insert(item.hash_with(bits.secrets())),
+            (Bits::Blocked(bits), None) => bits.insert(item.hash_with(&bits.secrets)),
             (Bits::Classic(bits), _) => {
                 let pair = item.hash_with(&HashWidth::Bits64);
                 let found = ClassicBits::new(bits, &self.shape).contains(pair);

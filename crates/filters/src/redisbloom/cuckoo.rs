@@ -218,7 +218,7 @@ impl CuckooFilter {
     #[must_use]
     pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
         let (number, start) = locate(self.tables.iter().map(Table::len), offset)?;
-        let rest = self.tables.get(number)?.slots().get(start..)?;
+        let rest = self.tables.get(number)?.slots.get(start..)?;
         Some(Cow::Borrowed(rest.get(..max).unwrap_or(rest)))
     }
 

@@ -118,7 +118,7 @@ impl ScalableBloomFilter {
             layer.set_len(part.items);
             layers.push(layer);
         }
-        let options = Options::new(parts.options);
+        let options = Options(parts.options);
         let filter = Self::from_layers(layers, parts.items, options, parts.expansion);
         Ok(filter.with_window(parts.window.clone()))
     }

@@ -26,7 +26,7 @@ use crate::sizing::Rounding;
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options(u32);
+pub struct Options(pub(crate) u32);
 
 impl Options {
     /// Bit counts are not rounded up to a power of two. [Example](Self).
@@ -43,10 +43,6 @@ impl Options {
     pub const VALKEY: u32 = 32;
     /// Every bit that has a meaning in the classic layout. [Example](Self).
     pub const KNOWN: u32 = 15;
-
-    pub(crate) fn new(bits: u32) -> Options {
-        Options(bits)
-    }
 
     /// Those of a filter made today.
     pub(crate) fn modern(scaling: bool) -> Options {

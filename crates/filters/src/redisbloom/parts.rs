@@ -229,11 +229,7 @@ impl FilterParts {
     /// The layout, which is the blocked one when there is a key. [Example](Self).
     #[must_use]
     pub fn layout(&self) -> Layout {
-        if self.key.is_some() {
-            Layout::Blocked
-        } else {
-            Layout::Classic
-        }
+        self.key.map_or(Layout::Classic, |_| Layout::Blocked)
     }
 
     /// Checks everything that a filter's parts must satisfy; allocates nothing.
@@ -282,7 +278,7 @@ impl FilterParts {
             true => self.options & !free == Options::modern(true).bits(),
             false => check == Check::RdbValue || self.options & !Options::KNOWN == 0,
         };
-        let has = |option| Options::new(self.options).has(option);
+        let has = |option| Options(self.options).has(option);
         let is_valkey =
             |valkey: &ValkeyBloom| !blocked && valkey.tightens() && has(Options::VALKEY);
         let valkey = self.valkey.as_ref().is_none_or(is_valkey);

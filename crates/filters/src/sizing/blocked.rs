@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use super::classic::{LayerSize, RATE_CAP};
 use super::textbook;
-use crate::math::{ln, sqrt, whole};
+use crate::math::{ln, power, sqrt, whole};
 
 /// Bits of a block. [Example](BlockedSize::new).
 pub const BLOCK_BITS: u32 = 512;
@@ -180,12 +180,9 @@ impl BlockedSize {
     /// ```
     #[must_use]
     pub fn next(&self, expansion: u32, left: f64) -> Option<BlockedSize> {
-        let factor = if self.capacity < LARGE {
-            expansion.max(SMALL_EXPANSION)
-        } else {
-            expansion
-        };
-        let capacity = self.capacity.checked_mul(factor.into())?;
+        let is_small = self.capacity < LARGE;
+        let least = if is_small { SMALL_EXPANSION } else { 0 };
+        let capacity = self.capacity.checked_mul(expansion.max(least).into())?;
         BlockedSize::in_chain(capacity, left * share(capacity), self.hashes)
     }
 
@@ -232,12 +229,6 @@ pub const SMALL_EXPANSION: u32 = 18;
 #[must_use]
 pub fn share(capacity: u64) -> f64 {
     if capacity < LARGE { 0.125 } else { 0.5 }
-}
-
-/// The given error rate of a filter whose first layer has this capacity and error rate.
-pub(crate) fn whole_rate(capacity: u64, error_rate: f64) -> f64 {
-    // A share is a power of two, so this is exactly the given rate.
-    error_rate / share(capacity)
 }
 
 /// The largest capacity of a layer of at most this many bits at an error rate; 0 when not even one
@@ -287,7 +278,10 @@ pub fn error_rate(bits: u64, hashes: u32, items: u64) -> f64 {
 #[must_use]
 pub fn hashes(bits: u64, items: u64) -> u32 {
     let blocks = (bits / u64::from(BLOCK_BITS)).max(1);
-    best_hashes(items as f64 / blocks as f64)
+    let rate = |hashes: &u32| block_error_rate(items as f64 / blocks as f64, *hashes);
+    (MIN_HASHES..=MAX_HASHES)
+        .min_by(|one, other| rate(one).total_cmp(&rate(other)))
+        .unwrap_or(MIN_HASHES)
 }
 
 /// The error rate at a load, which is the mean number of items in a block. Loads above 4096 count
@@ -329,14 +323,6 @@ fn best_load(error_rate: f64) -> (f64, u32) {
         improve(|hashes| hashes + 1);
     }
     (load, hashes)
-}
-
-/// The hash count with the lowest error rate at a load.
-fn best_hashes(load: f64) -> u32 {
-    let rate = |hashes: &u32| block_error_rate(load, *hashes);
-    (MIN_HASHES..=MAX_HASHES)
-        .min_by(|one, other| rate(one).total_cmp(&rate(other)))
-        .unwrap_or(MIN_HASHES)
 }
 
 /// The load at which a rate is reached, rounded down.
@@ -473,17 +459,4 @@ impl Occupancy {
         }
         sum.clamp(0.0, 1.0)
     }
-}
-
-/// `x^exponent`, without a logarithm.
-fn power(x: f64, exponent: u32) -> f64 {
-    let (mut result, mut base, mut exponent) = (1.0, x, exponent);
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            result *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    result
 }

@@ -151,11 +151,8 @@ impl LayerSize {
     #[must_use]
     pub fn first(capacity: u64, error_rate: f64, scaling: bool) -> Option<LayerSize> {
         let rate = error_rate.min(RATE_CAP);
-        LayerSize::new(
-            capacity,
-            if scaling { rate * 0.5 } else { rate },
-            Rounding::Words,
-        )
+        let rate = if scaling { rate * 0.5 } else { rate };
+        LayerSize::new(capacity, rate, Rounding::Words)
     }
 
     /// Dimensions of the layer after this one in a chain that grows by `expansion`; `None` when
