@@ -24,6 +24,9 @@ pub(crate) fn write_raw(reply: &Reply, out: &mut Vec<u8>) {
     write_line(text.strip_suffix(b"\n").unwrap_or(text), out);
 }
 
+/// What is behind the number of an item, and what an empty array is called.
+const ARRAY: (char, &str) = (')', "(empty array)");
+
 /// `indent` is the indentation of all lines but the first. The caller has indented the first.
 fn write_nested(reply: &Reply, indent: usize, out: &mut Vec<u8>) {
     match reply {
@@ -37,45 +40,44 @@ fn write_nested(reply: &Reply, indent: usize, out: &mut Vec<u8>) {
             write_line(format!("(double) {}", Shortest(*value)).as_bytes(), out)
         }
         Reply::BigNumber(digits) => write_line(digits.as_bytes(), out),
-        Reply::Array(items) => write_list(items, ')', "(empty array)", indent, out),
+        Reply::Array(items) => write_list(items, ARRAY, indent, out, write_nested),
         Reply::Booleans(values) => {
             let items: Vec<Reply> = values.iter().copied().map(Reply::Boolean).collect();
-            write_list(&items, ')', "(empty array)", indent, out);
+            write_list(&items, ARRAY, indent, out, write_nested);
         }
-        Reply::Push(items) => write_list(items, ')', "(empty push)", indent, out),
-        Reply::Set(items) => write_list(items, '~', "(empty set)", indent, out),
-        Reply::Map(pairs) => write_map(pairs, indent, out),
+        Reply::Push(items) => write_list(items, (')', "(empty push)"), indent, out, write_nested),
+        Reply::Set(items) => write_list(items, ('~', "(empty set)"), indent, out, write_nested),
+        Reply::Map(pairs) => write_list(pairs, ('#', "(empty hash)"), indent, out, write_pair),
     }
 }
 
-fn write_list(items: &[Reply], mark: char, empty: &str, indent: usize, out: &mut Vec<u8>) {
+/// Writes numbered items, each with `write`, which gets the indentation of its further lines.
+fn write_list<T>(
+    items: &[T],
+    (mark, empty): (char, &str),
+    indent: usize,
+    out: &mut Vec<u8>,
+    write: impl Fn(&T, usize, &mut Vec<u8>),
+) {
     if items.is_empty() {
         return write_line(empty.as_bytes(), out);
     }
-    let width = digits(items.len());
+    let width = items.len().to_string().len();
     for (index, item) in items.iter().enumerate() {
         write_label(index, width, mark, indent, out);
-        write_nested(item, indent + width + 2, out);
+        write(item, indent + width + 2, out);
     }
 }
 
-fn write_map(pairs: &[(Reply, Reply)], indent: usize, out: &mut Vec<u8>) {
-    if pairs.is_empty() {
-        return write_line(b"(empty hash)", out);
+fn write_pair((key, value): &(Reply, Reply), indent: usize, out: &mut Vec<u8>) {
+    write_nested(key, indent, out);
+    out.pop(); // the line break after the key
+    out.extend(b" => ");
+    if spans_lines(value) {
+        out.push(b'\n');
+        out.resize(out.len() + indent, b' ');
     }
-    let width = digits(pairs.len());
-    let inner = indent + width + 2;
-    for (index, (key, value)) in pairs.iter().enumerate() {
-        write_label(index, width, '#', indent, out);
-        write_nested(key, inner, out);
-        out.pop(); // the line break after the key
-        out.extend(b" => ");
-        if spans_lines(value) {
-            out.push(b'\n');
-            out.resize(out.len() + inner, b' ');
-        }
-        write_nested(value, inner, out);
-    }
+    write_nested(value, indent, out);
 }
 
 /// Whether a value takes several lines. Such a value starts on its own line, so that its numbers
@@ -105,10 +107,6 @@ fn write_label(index: usize, width: usize, mark: char, indent: usize, out: &mut 
 fn write_line(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
     out.push(b'\n');
-}
-
-fn digits(count: usize) -> usize {
-    count.to_string().len()
 }
 
 /// The bytes in double quotes, with redis-cli's escapes. The result can be pasted into redis-cli.

@@ -169,8 +169,9 @@ impl FilterFile {
     pub(crate) fn read_any(&mut self) -> Result<Filter, Failure> {
         self.read_own()?.map_err(|program| {
             let why = format!(
-                "is a filter of {program}, whose bits fit none of ours; build a filter of what \
-                 was put into it"
+                "is a filter of {}, whose bits fit none of ours; build a filter of what was put \
+                 into it",
+                program.name()
             );
             unusable(&self.path, why)
         })

@@ -8,7 +8,6 @@
 //! gzip, and of these DCSO's within        DCSO's bloom, packed
 //! ```
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, sink};
 use std::path::Path;
@@ -43,12 +42,6 @@ impl Program {
     }
 }
 
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// Why a filter of another program cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OtherError {
@@ -65,7 +58,7 @@ pub(crate) enum OtherError {
 impl OtherError {
     /// A filter of another program in this file cannot be used.
     pub(crate) fn of_file(self, path: &Path, program: Program) -> Failure {
-        let shown = path.display();
+        let (shown, program) = (path.display(), program.name());
         Failure::Other(match self {
             OtherError::TooLarge(bytes) => format!(
                 "{shown} unpacks to {bytes} bytes, too many for memory; unpack it with gunzip, \
