@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::failure::Failure;
-use crate::filter_file::{FilterFile, Found};
+use crate::filter_file::{FilterFile, Found, broken};
 use crate::other::{Funnel, Program};
 use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest, Hashed};
@@ -156,6 +156,6 @@ fn contains_each(
         }
         Found::Other(other) => other
             .contains_each(args.funnel, chunk.each_key(), emit)
-            .map_err(|reason| reason.of_file(&args.filter, other.program())),
+            .map_err(|reason| broken(&args.filter, other.program(), &reason)),
     }
 }

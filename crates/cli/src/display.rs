@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use everbloom_resp::Reply;
+use everbloom_resp::encode::format_double;
 
 /// Whether the user wants no colours anywhere, see <https://no-color.org>.
 pub(crate) fn is_plain() -> bool {
@@ -33,45 +34,45 @@ fn write_nested(reply: &Reply, indent: usize, out: &mut Vec<u8>) {
         Reply::Bulk(bytes) => write_line(quoted(bytes).as_bytes(), out),
         Reply::Null | Reply::NullArray => write_line(b"(nil)", out),
         Reply::Boolean(value) => write_line(format!("({value})").as_bytes(), out),
-        Reply::Double(value) => {
-            write_line(format!("(double) {}", Shortest(*value)).as_bytes(), out)
-        }
+        Reply::Double(value) => write_line(
+            format!("(double) {}", format_double(*value)).as_bytes(),
+            out,
+        ),
         Reply::BigNumber(digits) => write_line(digits.as_bytes(), out),
-        Reply::Array(items) => write_list(items, ')', "(empty array)", indent, out),
-        Reply::Push(items) => write_list(items, ')', "(empty push)", indent, out),
-        Reply::Set(items) => write_list(items, '~', "(empty set)", indent, out),
-        Reply::Map(pairs) => write_map(pairs, indent, out),
+        Reply::Array(items) => write_list(items, (')', "(empty array)"), indent, out, write_nested),
+        Reply::Push(items) => write_list(items, (')', "(empty push)"), indent, out, write_nested),
+        Reply::Set(items) => write_list(items, ('~', "(empty set)"), indent, out, write_nested),
+        Reply::Map(pairs) => write_list(pairs, ('#', "(empty hash)"), indent, out, write_pair),
     }
 }
 
-fn write_list(items: &[Reply], mark: char, empty: &str, indent: usize, out: &mut Vec<u8>) {
+/// Writes numbered items, each with `write`, which gets the indentation of its further lines.
+fn write_list<T>(
+    items: &[T],
+    (mark, empty): (char, &str),
+    indent: usize,
+    out: &mut Vec<u8>,
+    write: impl Fn(&T, usize, &mut Vec<u8>),
+) {
     if items.is_empty() {
         return write_line(empty.as_bytes(), out);
     }
-    let width = digits(items.len());
+    let width = items.len().to_string().len();
     for (index, item) in items.iter().enumerate() {
         write_label(index, width, mark, indent, out);
-        write_nested(item, indent + width + 2, out);
+        write(item, indent + width + 2, out);
     }
 }
 
-fn write_map(pairs: &[(Reply, Reply)], indent: usize, out: &mut Vec<u8>) {
-    if pairs.is_empty() {
-        return write_line(b"(empty hash)", out);
+fn write_pair((key, value): &(Reply, Reply), indent: usize, out: &mut Vec<u8>) {
+    write_nested(key, indent, out);
+    out.pop(); // the line break after the key
+    out.extend(b" => ");
+    if spans_lines(value) {
+        out.push(b'\n');
+        out.resize(out.len() + indent, b' ');
     }
-    let width = digits(pairs.len());
-    let inner = indent + width + 2;
-    for (index, (key, value)) in pairs.iter().enumerate() {
-        write_label(index, width, '#', indent, out);
-        write_nested(key, inner, out);
-        out.pop(); // the line break after the key
-        out.extend(b" => ");
-        if spans_lines(value) {
-            out.push(b'\n');
-            out.resize(out.len() + inner, b' ');
-        }
-        write_nested(value, inner, out);
-    }
+    write_nested(value, indent, out);
 }
 
 /// Whether a value takes several lines. Such a value starts on its own line, so that its numbers
@@ -103,10 +104,6 @@ fn write_line(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-fn digits(count: usize) -> usize {
-    count.to_string().len()
-}
-
 /// The bytes in double quotes, with redis-cli's escapes. The result can be pasted into redis-cli.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
@@ -131,27 +128,6 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     text
 }
 
-/// The fewest digits that identify the double, with an exponent where C would use one.
-struct Shortest(f64);
-
-impl std::fmt::Display for Shortest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let magnitude = self.0.abs();
-        if self.0.is_nan() {
-            f.write_str("nan")
-        } else if magnitude != 0.0 && self.0.is_finite() && !(1e-4..1e17).contains(&magnitude) {
-            let text = format!("{:e}", self.0);
-            let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-            let (sign, exponent) = exponent
-                .strip_prefix('-')
-                .map_or(('+', exponent), |rest| ('-', rest));
-            write!(f, "{mantissa}e{sign}{exponent:0>2}")
-        } else {
-            write!(f, "{}", self.0)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +146,8 @@ mod tests {
         numbers.into_iter().map(Reply::Integer).collect()
     }
 
-    // redis-cli 7.0.15 printed all expected texts below, with --no-raw.
+    // redis-cli 7.0.15 printed all expected texts below, with --no-raw. Of a double it prints what
+    // the server sent.
 
     #[test]
     fn scalars() {
@@ -195,7 +172,7 @@ mod tests {
             (2.0, "2"),
             (0.0, "0"),
             (1e20, "1e+20"),
-            (6.25e-5, "6.25e-05"),
+            (6.25e-5, "6.25e-5"),
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),
             (f64::NAN, "nan"),

@@ -13,7 +13,7 @@ use everbloom::{BloomFilter, BytesError, ReadError, ScalableBloomFilter};
 
 use crate::failure::Failure;
 use crate::filter::{Filter, Writable};
-use crate::other::{self, Other, OtherError, Program};
+use crate::other::{self, Other, Program, Reason};
 use crate::records::unpack::GZIP;
 use crate::stable;
 
@@ -32,6 +32,15 @@ fn unsaved(path: &Path, error: impl Display) -> Failure {
 
 fn no_file(path: &Path) -> Failure {
     unusable(path, "is not a file; a filter needs a file of its own")
+}
+
+/// A filter of another program cannot be used.
+pub(crate) fn broken(path: &Path, program: Program, reason: &Reason) -> Failure {
+    let program = program.name();
+    let why = format!(
+        "is no whole filter of {program} ({reason}); put a copy in its place, or make it again"
+    );
+    unusable(path, why)
 }
 
 fn locked(path: &Path) -> Failure {
@@ -99,7 +108,7 @@ impl FilterFile {
             Err(program) => program,
         };
         let other = Other::open(program, &file.file).map(Found::Other);
-        other.map_err(|reason| reason.of_file(path, program))
+        other.map_err(|reason| broken(path, program, &reason))
     }
 
     fn open_unlocked(path: &Path) -> Result<Self, Failure> {
@@ -169,8 +178,9 @@ impl FilterFile {
     pub(crate) fn read_any(&mut self) -> Result<Filter, Failure> {
         self.read_own()?.map_err(|program| {
             let why = format!(
-                "is a filter of {program}, whose bits fit none of ours; build a filter of what \
-                 was put into it"
+                "is a filter of {}, whose bits fit none of ours; build a filter of what was put \
+                 into it",
+                program.name()
             );
             unusable(&self.path, why)
         })
@@ -211,20 +221,14 @@ impl FilterFile {
             Err(_) => return self.read_any().map(Writable::Own),
             Ok(filter) => return Ok(Writable::Own(filter)),
         };
-        let read = self.file.rewind().and_then(|()| {
+        let mut read = || -> Result<DcsoFilter, Reason> {
             let mut bytes = Vec::new();
+            self.file.rewind()?;
             self.file.read_to_end(&mut bytes)?;
-            if bytes.starts_with(&GZIP) {
-                let packed = "it is packed: unpack it with gunzip first";
-                return Err(io::Error::other(packed));
-            }
-            Ok(bytes)
-        });
-        let filter = read.map_err(OtherError::from);
-        let filter = filter.and_then(|bytes| Ok(DcsoFilter::from_bytes(bytes)?));
-        filter
-            .map(Writable::Dcso)
-            .map_err(|reason| reason.of_file(&self.path, program))
+            Ok(DcsoFilter::from_bytes(bytes)?)
+        };
+        let filter = read().map_err(|reason| broken(&self.path, program, &reason))?;
+        Ok(Writable::Dcso(filter))
     }
 
     /// Whether the file may be replaced by a filter of our own that grows or does not: it is new,
@@ -267,10 +271,16 @@ impl FilterFile {
     fn program(&self) -> Result<Program, Failure> {
         match other::program(&self.file) {
             Ok(Some(program)) => Ok(program),
-            Ok(None) => Err(unusable(
-                &self.path,
-                "is not a filter file; to keep it as it is, name another one",
-            )),
+            Ok(None) => {
+                let header = stable::read_header(&self.file).unwrap_or_default();
+                Err(unusable(
+                    &self.path,
+                    match header.starts_with(&GZIP) {
+                        true => "is packed; unpack it with gunzip, and name the result",
+                        false => "is not a filter file; to keep it as it is, name another one",
+                    },
+                ))
+            }
             Err(error) => Err(self.unread(error)),
         }
     }

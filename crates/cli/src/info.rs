@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::description::Description;
 use crate::failure::Failure;
-use crate::filter_file::{FilterFile, Found};
+use crate::filter_file::{FilterFile, Found, broken};
 use crate::merge;
 use crate::number::{found_rate, grouped, time};
 
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Found::Own(filter) => filter.describe(),
         Found::Other(mut other) => other
             .describe()
-            .map_err(|reason| reason.of_file(&args.filter, other.program()))?,
+            .map_err(|reason| broken(&args.filter, other.program(), &reason))?,
     };
     let bytes = fs::metadata(&args.filter)?.len();
     let merge = args.other.as_deref();

@@ -1,28 +1,21 @@
-//! Filters that other programs wrote: DCSO's `bloom`, also packed with gzip, and Guava.
+//! Filters that other programs wrote: DCSO's `bloom` and Guava.
 //!
 //! ```text
 //! first bytes                             is a filter of
 //! 1 0 0 0 0 0 0 0                         DCSO's bloom
 //! 0 or 1, not 0, a length that fits       Guava
 //! a header of DCSO's, but the version     DCSO's bloom, of another version
-//! gzip, and of these DCSO's within        DCSO's bloom, packed
 //! ```
 
-use std::fmt;
+use std::error::Error;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, sink};
-use std::path::Path;
+use std::io::{self, Read, Seek, SeekFrom};
 
 use everbloom::dcso::{DcsoError, DcsoHeader};
 use everbloom::guava::{GuavaError, GuavaView, Strategy};
 
 use crate::description::Description;
-use crate::failure::Failure;
 use crate::pages::Pages;
-use crate::records::unpack::{GZIP, unpacked};
-
-/// The most bytes that are unpacked into memory.
-const UNPACKED: u64 = 1 << 30;
 
 /// How much of a file is read at once.
 const PIECE: usize = 64 << 10;
@@ -43,41 +36,8 @@ impl Program {
     }
 }
 
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// Why a filter of another program cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OtherError {
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    #[error("{0}")]
-    Dcso(#[from] DcsoError),
-    #[error("{0}")]
-    Guava(#[from] GuavaError),
-    #[error("{0} bytes are too many to unpack into memory")]
-    TooLarge(u64),
-}
-
-impl OtherError {
-    /// A filter of another program in this file cannot be used.
-    pub(crate) fn of_file(self, path: &Path, program: Program) -> Failure {
-        let shown = path.display();
-        Failure::Other(match self {
-            OtherError::TooLarge(bytes) => format!(
-                "{shown} unpacks to {bytes} bytes, too many for memory; unpack it with gunzip, \
-                 and name the result"
-            ),
-            reason => format!(
-                "{shown} is no whole filter of {program} ({reason}); put a copy in its place, or \
-                 make it again"
-            ),
-        })
-    }
-}
+pub(crate) type Reason = Box<dyn Error>;
 
 /// How a program in Java put its items into a filter of Guava.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -97,19 +57,13 @@ pub(crate) enum Funnel {
 pub(crate) enum Other {
     Dcso {
         header: DcsoHeader,
-        bits: Bits,
+        /// The file.
+        pages: Pages,
         /// How many bytes are attached.
         data: u64,
     },
     /// All bytes, which are a filter.
     Guava(Vec<u8>),
-}
-
-/// The bytes behind the header of a filter of DCSO's, attached data too.
-#[derive(Debug)]
-pub(crate) enum Bits {
-    InFile(Pages),
-    InMemory(Vec<u8>),
 }
 
 /// The program that wrote a filter into the file, as far as its first bytes tell.
@@ -121,13 +75,6 @@ pub(crate) fn program(file: &File) -> io::Result<Option<Program>> {
     }
     if is_guava(&head, length) {
         return Ok(Some(Program::Guava));
-    }
-    if head.starts_with(&GZIP) {
-        // What cannot be unpacked is nothing that is known here.
-        let head = unzipped(file).and_then(first_bytes).unwrap_or_default();
-        if is_dcso(&head, u64::MAX) {
-            return Ok(Some(Program::Dcso));
-        }
     }
     Ok(None)
 }
@@ -164,13 +111,9 @@ fn first_bytes(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-fn unzipped(file: &File) -> io::Result<impl Read> {
-    Ok(unpacked(&GZIP, rewound(file)?.try_clone()?))
-}
-
 impl Other {
     /// Opens a filter that this program wrote.
-    pub(crate) fn open(program: Program, file: &File) -> Result<Self, OtherError> {
+    pub(crate) fn open(program: Program, file: &File) -> Result<Self, Reason> {
         let length = file.metadata()?.len();
         match program {
             Program::Guava => {
@@ -180,15 +123,14 @@ impl Other {
                 Ok(Other::Guava(bytes))
             }
             Program::Dcso => {
-                let head = first_bytes(rewound(file)?)?;
-                if head.starts_with(&GZIP) {
-                    return unpack(unzipped(file)?);
-                }
-                let header = DcsoHeader::new(&head)?;
-                let data = length.checked_sub(header.filter_len());
-                let data = data.ok_or_else(|| too_short(&header, length))?;
-                let bits = Bits::InFile(Pages::new(file.try_clone()?)?);
-                Ok(Other::Dcso { header, bits, data })
+                let header = DcsoHeader::new(&first_bytes(rewound(file)?)?)?;
+                let (expected, found) = (header.filter_len(), length);
+                let data = found.checked_sub(expected);
+                Ok(Other::Dcso {
+                    header,
+                    pages: Pages::new(file.try_clone()?)?,
+                    data: data.ok_or(DcsoError::Length { expected, found })?,
+                })
             }
         }
     }
@@ -206,13 +148,14 @@ impl Other {
         funnel: Option<Funnel>,
         items: impl Iterator<Item = &'a [u8]>,
         mut emit: impl FnMut(bool),
-    ) -> Result<(), OtherError> {
+    ) -> Result<(), Reason> {
         match self {
-            Other::Dcso { header, bits, .. } => {
+            Other::Dcso { header, pages, .. } => {
                 for item in items {
                     let mut found = true;
                     for position in header.positions(item) {
-                        found = bits.byte(position / 8)? >> (position % 8) & 1 == 1;
+                        let byte = pages.byte(DcsoHeader::SIZE as u64 + position / 8)?;
+                        found = byte >> (position % 8) & 1 == 1;
                         if !found {
                             break;
                         }
@@ -229,11 +172,15 @@ impl Other {
     }
 
     /// Looks at all bits.
-    pub(crate) fn describe(&mut self) -> Result<Description, OtherError> {
+    pub(crate) fn describe(&mut self) -> Result<Description, Reason> {
         let program = self.program().name();
         let (kind, variant, stats, data) = match self {
-            Other::Dcso { header, bits, data } => {
-                let ones = bits.ones(header.filter_len() - DcsoHeader::SIZE as u64)?;
+            Other::Dcso {
+                header,
+                pages,
+                data,
+            } => {
+                let ones = count_ones(pages, header.filter_len())?;
                 ("dcso", None, header.stats(ones), *data)
             }
             Other::Guava(bytes) => {
@@ -259,64 +206,6 @@ impl Other {
     }
 }
 
-impl Bits {
-    /// The byte of eight bits.
-    fn byte(&mut self, at: u64) -> io::Result<u8> {
-        match self {
-            Bits::InFile(pages) => pages.byte(DcsoHeader::SIZE as u64 + at),
-            Bits::InMemory(bytes) => {
-                let at = usize::try_from(at).ok();
-                let byte = at.and_then(|at| bytes.get(at)).copied();
-                byte.ok_or_else(|| io::Error::other("it has no such bit"))
-            }
-        }
-    }
-
-    /// How many of the bits in the first bytes are 1.
-    fn ones(&mut self, bytes: u64) -> io::Result<u64> {
-        let pages = match self {
-            Bits::InMemory(bits) => return Ok(count_ones(bits)),
-            Bits::InFile(pages) => pages,
-        };
-        let mut rest = pages.reader(DcsoHeader::SIZE as u64)?.take(bytes);
-        let mut piece = vec![0; PIECE];
-        let mut ones = 0;
-        loop {
-            match rest.read(&mut piece)? {
-                0 => return Ok(ones),
-                count => ones += count_ones(piece.get(..count).unwrap_or_default()),
-            }
-        }
-    }
-}
-
-/// Reads what a packed filter of DCSO's unpacks to. Memory is taken for what comes, not for what
-/// the header says.
-fn unpack(mut from: impl Read) -> Result<Other, OtherError> {
-    let header = DcsoHeader::new(&first_bytes(&mut from)?)?;
-    let length = header.filter_len();
-    if length > UNPACKED {
-        return Err(OtherError::TooLarge(length));
-    }
-    let expected = length - DcsoHeader::SIZE as u64;
-    let mut bytes = Vec::new();
-    from.by_ref().take(expected).read_to_end(&mut bytes)?;
-    let found = bytes.len() as u64;
-    if found < expected {
-        let header_and_found = DcsoHeader::SIZE as u64 + found;
-        return Err(too_short(&header, header_and_found));
-    }
-    // To the end, where the checksum is.
-    let data = io::copy(&mut from, &mut sink())?;
-    let bits = Bits::InMemory(bytes);
-    Ok(Other::Dcso { header, bits, data })
-}
-
-fn too_short(header: &DcsoHeader, found: u64) -> OtherError {
-    let expected = header.filter_len();
-    DcsoError::Length { expected, found }.into()
-}
-
 /// Whether the item may be in a filter of Guava. What is no number is in no filter of numbers.
 fn guava_contains(filter: &GuavaView<'_>, funnel: Option<Funnel>, item: &[u8]) -> bool {
     let text = || String::from_utf8_lossy(item);
@@ -334,6 +223,18 @@ fn guava_contains(filter: &GuavaView<'_>, funnel: Option<Funnel>, item: &[u8]) -
     }
 }
 
-fn count_ones(bytes: &[u8]) -> u64 {
-    bytes.iter().map(|byte| u64::from(byte.count_ones())).sum()
+/// How many bits are 1 in a filter of DCSO's, which ends at this byte.
+fn count_ones(pages: &mut Pages, end: u64) -> io::Result<u64> {
+    let header = DcsoHeader::SIZE as u64;
+    let mut rest = pages.reader(header)?.take(end - header);
+    let mut piece = vec![0; PIECE];
+    let mut ones = 0;
+    loop {
+        let count = rest.read(&mut piece)?;
+        let bytes = piece.get(..count).unwrap_or_default().iter();
+        ones += bytes.map(|byte| u64::from(byte.count_ones())).sum::<u64>();
+        if count == 0 {
+            return Ok(ones);
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! `everbloom serve`: the server, configured as redis-server is.
 
 mod log;
-mod manager;
 mod signals;
 
 use std::ffi::OsString;
@@ -11,10 +10,10 @@ use std::sync::Arc;
 use everbloom::host::memory;
 use everbloom_server::Server;
 use everbloom_server::config::{Loaded, load};
+use sd_notify::NotifyState;
 
 use crate::failure::{Failure, say};
 use log::Log;
-use signals::Signals;
 
 /// Run a server that speaks the Redis protocol and the BF.* commands
 #[derive(clap::Args, Debug)]
@@ -84,15 +83,15 @@ fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
         tracing::warn!("{warning}");
     }
     // This comes before the start of the server, so that no signal is lost.
-    let signals = Signals::catch()?;
+    let signals = signals::catch()?;
     let running =
         Server::start(loaded.settings).map_err(|error| Failure::Other(error.to_string()))?;
     greet(running.server());
-    signals.attend(Arc::clone(running.server()), log.clone())?;
+    signals::attend(signals, Arc::clone(running.server()), log.clone())?;
     running.wait_until_loaded();
     if !running.server().store.health.is_loading() {
         tracing::info!("ready");
-        manager::ready();
+        tell_manager(NotifyState::Ready);
     }
     match running.wait() {
         Ok(()) => tracing::info!("stopped"),
@@ -105,6 +104,13 @@ fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tells the service manager that started the server, if one did: systemd, with `Type=notify`.
+fn tell_manager(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(false, &[state]) {
+        tracing::warn!("cannot tell the service manager: {error}");
+    }
 }
 
 /// Logs the version, the addresses, the process and the number of threads.

@@ -2,50 +2,34 @@
 
 use std::io;
 
-use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) const HANGUP: u8 = 1;
 pub(crate) const INTERRUPT: u8 = 2;
 pub(crate) const TERMINATE: u8 = 15;
 
-/// SIGHUP, SIGINT and SIGTERM, caught: they do not end the process by themselves.
-pub(crate) struct Caught {
-    runtime: Runtime,
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl Caught {
-    /// Catches them, and ignores others from now on.
-    pub(crate) fn new(ignored: &[SignalKind]) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_io().build()?;
-        let inside = runtime.enter();
-        let terminate = signal(SignalKind::terminate())?;
-        let interrupt = signal(SignalKind::interrupt())?;
-        let hangup = signal(SignalKind::hangup())?;
-        // A signal that was caught once is caught for ever.
-        for kind in ignored {
-            drop(signal(*kind)?);
-        }
-        drop(inside);
-        Ok(Self {
-            runtime,
-            terminate,
-            interrupt,
-            hangup,
-        })
+/// Catches SIGHUP, SIGINT and SIGTERM, so that they do not end the process by themselves, and
+/// ignores others from now on. What is returned waits for the next one.
+pub(crate) fn catch(ignored: &[SignalKind]) -> io::Result<impl FnMut() -> u8 + Send + use<>> {
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let inside = runtime.enter();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    // A signal that was caught once is caught for ever.
+    for kind in ignored {
+        drop(signal(*kind)?);
     }
-
-    /// Waits for the next one.
-    pub(crate) fn next(&mut self) -> u8 {
-        self.runtime.block_on(async {
+    drop(inside);
+    let next = move || {
+        runtime.block_on(async {
             tokio::select! {
-                _ = self.terminate.recv() => TERMINATE,
-                _ = self.interrupt.recv() => INTERRUPT,
-                _ = self.hangup.recv() => HANGUP,
+                _ = terminate.recv() => TERMINATE,
+                _ = interrupt.recv() => INTERRUPT,
+                _ = hangup.recv() => HANGUP,
             }
         })
-    }
+    };
+    Ok(next)
 }

@@ -1,22 +1,13 @@
 //! An axis: its range, its ticks, and where a value lies on it.
 
-/// How values become distances.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
-    /// Equal steps add the same. Starts at 0.
-    #[default]
-    Linear,
-    /// Equal steps multiply by the same. Values must be above 0; others are left out.
-    Logarithmic,
-}
-
 /// An axis of a chart.
 #[derive(Clone, Debug)]
 pub struct Axis {
     /// What it shows, with the unit.
     pub title: String,
-    /// How values become distances.
-    pub scale: Scale,
+    /// Whether equal steps multiply by the same. If so, only values above 0 are shown. If not,
+    /// equal steps add the same, from 0.
+    pub logarithmic: bool,
     /// The least and the greatest value; by default those of the lines.
     pub range: Option<(f64, f64)>,
     /// Whether ticks are at round numbers of KiB, MiB and so on.
@@ -30,7 +21,7 @@ impl Axis {
     pub fn linear(title: impl Into<String>, format: fn(f64) -> String) -> Axis {
         Axis {
             title: title.into(),
-            scale: Scale::Linear,
+            logarithmic: false,
             range: None,
             binary: false,
             format,
@@ -40,7 +31,7 @@ impl Axis {
     /// From the least value to the greatest one.
     pub fn logarithmic(title: impl Into<String>, format: fn(f64) -> String) -> Axis {
         Axis {
-            scale: Scale::Logarithmic,
+            logarithmic: true,
             ..Axis::linear(title, format)
         }
     }
@@ -61,7 +52,7 @@ impl Axis {
 
     /// The axis with its range, for these values.
     pub(crate) fn fitted(&self, values: impl Iterator<Item = f64>) -> Fitted {
-        let logarithmic = self.scale == Scale::Logarithmic;
+        let logarithmic = self.logarithmic;
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|value| value.is_finite() && !(logarithmic && *value <= 0.0)) {
             (low, high) = (low.min(value), high.max(value));
@@ -83,29 +74,25 @@ impl Axis {
             };
         }
         Fitted {
-            logarithmic,
+            axis: self.clone(),
             low,
             high,
-            binary: self.binary,
-            format: self.format,
         }
     }
 }
 
 /// An axis with its range.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fitted {
-    logarithmic: bool,
+    axis: Axis,
     low: f64,
     high: f64,
-    binary: bool,
-    format: fn(f64) -> String,
 }
 
 impl Fitted {
     /// How far along the axis a value lies, from 0 to 1; `None` outside.
     pub(crate) fn part(&self, value: f64) -> Option<f64> {
-        let part = if self.logarithmic {
+        let part = if self.axis.logarithmic {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
             (value - self.low) / (self.high - self.low)
@@ -122,16 +109,16 @@ impl Fitted {
     }
 
     pub(crate) fn label(&self, value: f64) -> String {
-        (self.format)(value)
+        (self.axis.format)(value)
     }
 
     /// At most about so many values that are easy to read.
     pub(crate) fn ticks(&self, most: usize) -> Vec<f64> {
         let most = most.max(2) as f64;
         let decades = (self.high / self.low).log10();
-        let ticks = if !self.logarithmic || decades < 1.0 {
+        let ticks = if !self.axis.logarithmic || decades < 1.0 {
             self.steps(most)
-        } else if self.binary {
+        } else if self.axis.binary {
             let every = (decades * 10_f64.log2() / most).ceil().max(1.0);
             self.powers(2.0, every, &[1.0])
         } else {
@@ -149,7 +136,7 @@ impl Fitted {
 
     /// Multiples of 1, 2 or 5 times a power of ten.
     fn steps(&self, most: f64) -> Vec<f64> {
-        let unit = if self.binary {
+        let unit = if self.axis.binary {
             1024_f64.powf(self.high.log(1024.0).floor().max(0.0))
         } else {
             1.0

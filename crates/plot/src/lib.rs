@@ -34,7 +34,7 @@ pub mod style;
 mod svg;
 mod terminal;
 
-pub use axis::{Axis, Scale};
+pub use axis::Axis;
 pub use chart::{Chart, Line};
 pub use picture::Picture;
 pub use shape::{Anchor, Form, Point, Shape};

@@ -39,7 +39,7 @@ impl Chart {
         }
         for row in 0..ROWS {
             let tick = ticks.iter().find(|tick| field.row(**tick) == row);
-            let tick = tick.map(|tick| y.label(*tick)).unwrap_or_default();
+            let tick = tick.map(|tick| field.y.label(*tick)).unwrap_or_default();
             text.push_str(&format!("{tick:>left$} │"));
             field.write_row(row, colours, &mut text);
             if let Some((_, line)) = labels.iter().find(|(place, _)| *place == row) {
@@ -52,7 +52,7 @@ impl Chart {
             text.push('\n');
         }
         text.push_str(&format!("{:left$} └{}\n", "", "─".repeat(columns)));
-        text.push_str(&format!("{:left$}  {}\n", "", across(&x, columns)));
+        text.push_str(&format!("{:left$}  {}\n", "", across(&field.x, columns)));
         let end = left + 2 + columns;
         text.push_str(&format!("{:>end$}\n", self.x.title));
         text

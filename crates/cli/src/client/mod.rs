@@ -8,7 +8,6 @@ mod stream;
 mod trust;
 
 use std::io::ErrorKind;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use credentials::Credentials;
 pub(crate) use error::ClientError;
 pub(crate) use login::ServerArgs;
 pub(crate) use place::{Place, Url, is_url};
-use stream::Stream;
+use stream::Socket;
 
 /// The most bytes to read from the socket at a time.
 const READ_SIZE: usize = 64 * 1024;
@@ -30,7 +29,10 @@ pub(crate) struct Target {
     pub(crate) place: Place,
     pub(crate) database: u32,
     pub(crate) protocol: Protocol,
-    pub(crate) bounds: Bounds,
+    /// The most bytes of one reply.
+    pub(crate) longest: usize,
+    /// How long to wait for bytes, or for the server to take some. `None`: for ever.
+    pub(crate) patience: Option<Duration>,
     credentials: Option<Credentials>,
     tls: Option<Arc<ClientConfig>>,
 }
@@ -46,7 +48,8 @@ impl Target {
             place: url.place.clone(),
             database: url.database,
             protocol: Protocol::Resp2,
-            bounds: Bounds::NONE,
+            longest: usize::MAX,
+            patience: None,
             credentials: url.credentials.clone().or_else(|| args.credentials()),
             tls,
         })
@@ -67,7 +70,7 @@ impl Target {
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Client {
-    stream: Stream,
+    socket: Box<dyn Socket>,
     decoder: Decoder,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
@@ -79,36 +82,19 @@ pub(crate) struct Client {
     is_plain_tcp: bool,
 }
 
-/// What a server may cost its client.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// The most bytes of one reply.
-    pub(crate) longest: usize,
-    /// How long to wait for bytes, or for the server to take some. `None`: for ever.
-    pub(crate) patience: Option<Duration>,
-}
-
-impl Bounds {
-    const NONE: Self = Self {
-        longest: usize::MAX,
-        patience: None,
-    };
-}
-
 impl Client {
     /// Connects, logs in and chooses the protocol and the database.
     pub(crate) fn connect(target: &Target) -> Result<Self, ClientError> {
-        let Bounds { longest, patience } = target.bounds;
-        let stream = Stream::open(&target.place, target.tls.as_ref(), patience);
+        let socket = stream::open(&target.place, target.tls.as_ref(), target.patience);
         let mut client = Self {
-            stream: stream.map_err(|source| ClientError::Connect {
+            socket: socket.map_err(|source| ClientError::Connect {
                 place: target.place.clone(),
                 source,
             })?,
             decoder: Decoder::new(DecodeLimits::default()),
             inbox: Vec::new(),
             outbox: Vec::new(),
-            longest,
+            longest: target.longest,
             heard: false,
             is_plain_tcp: matches!(target.place, Place::Tcp { tls: false, .. }),
         };
@@ -151,9 +137,9 @@ impl Client {
 
     /// Sends what was prepared.
     pub(crate) fn flush(&mut self) -> Result<(), ClientError> {
-        let sent = self.stream.socket.write_all(&self.outbox);
+        let sent = self.socket.write_all(&self.outbox);
         self.outbox.clear();
-        let sent = sent.and_then(|()| self.stream.socket.flush());
+        let sent = sent.and_then(|()| self.socket.flush());
         sent.map_err(ClientError::of_socket)
     }
 
@@ -201,11 +187,6 @@ impl Client {
         if is_short { Err(unexpected()) } else { Ok(()) }
     }
 
-    /// The server's address, if it has one.
-    pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.stream.peer
-    }
-
     fn receive(&mut self) -> Result<Reply, ClientError> {
         let mut chunk = vec![0; READ_SIZE];
         loop {
@@ -217,7 +198,7 @@ impl Client {
             if self.inbox.len() > self.longest {
                 return Err(DecodeError::TooLong.into());
             }
-            let count = match self.stream.socket.read(&mut chunk) {
+            let count = match self.socket.read(&mut chunk) {
                 Ok(count) => count,
                 // A program that was stopped and goes on finds its waiting interrupted.
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -259,10 +240,8 @@ mod tests {
             },
             database: 0,
             protocol: Protocol::Resp2,
-            bounds: Bounds {
-                longest: 100,
-                patience: Some(Duration::from_millis(20)),
-            },
+            longest: 100,
+            patience: Some(Duration::from_millis(20)),
             credentials: None,
             tls: None,
         };

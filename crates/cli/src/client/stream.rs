@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,46 +20,31 @@ pub(super) trait Socket: Read + Write + Debug + Send {}
 
 impl<T: Read + Write + Debug + Send> Socket for T {}
 
-/// A connection.
-#[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) socket: Box<dyn Socket>,
-    /// The server's address, if it has one.
-    pub(super) peer: Option<IpAddr>,
-}
-
-impl Stream {
-    /// Connects; with TLS, shakes hands. `patience` holds for each wait from then on.
-    pub(super) fn open(
-        place: &Place,
-        tls: Option<&Arc<ClientConfig>>,
-        patience: Option<Duration>,
-    ) -> io::Result<Self> {
-        let (host, port) = match place {
-            Place::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(patience)?;
-                stream.set_write_timeout(patience)?;
-                let socket = Box::new(stream);
-                return Ok(Self { socket, peer: None });
-            }
-            Place::Tcp { host, port, .. } => (host, *port),
-        };
-        let mut stream = connect(host, port)?;
-        stream.set_read_timeout(patience)?;
-        stream.set_write_timeout(patience)?;
-        let peer = stream.peer_addr().ok().map(|address| address.ip());
-        let Some(config) = tls else {
-            let socket = Box::new(stream);
-            return Ok(Self { socket, peer });
-        };
-        let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
-        let mut session =
-            ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
-        session.complete_io(&mut stream).map_err(explained)?;
-        let socket = Box::new(StreamOwned::new(session, stream));
-        Ok(Self { socket, peer })
-    }
+/// Connects; with TLS, shakes hands. `patience` holds for each wait from then on.
+pub(super) fn open(
+    place: &Place,
+    tls: Option<&Arc<ClientConfig>>,
+    patience: Option<Duration>,
+) -> io::Result<Box<dyn Socket>> {
+    let (host, port) = match place {
+        Place::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(patience)?;
+            stream.set_write_timeout(patience)?;
+            return Ok(Box::new(stream));
+        }
+        Place::Tcp { host, port, .. } => (host, *port),
+    };
+    let mut stream = connect(host, port)?;
+    stream.set_read_timeout(patience)?;
+    stream.set_write_timeout(patience)?;
+    let Some(config) = tls else {
+        return Ok(Box::new(stream));
+    };
+    let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+    let mut session = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+    session.complete_io(&mut stream).map_err(explained)?;
+    Ok(Box::new(StreamOwned::new(session, stream)))
 }
 
 /// Explains the handshake errors that new users of TLS see.

@@ -192,8 +192,13 @@ fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> 
 
     let began = Instant::now();
     let mut tally = Tally::default();
-    let choices = (args.replace, !args.no_verify);
-    let mut transfer = Transfer::new(&mut source, &mut destination, choices);
+    let mut transfer = Transfer {
+        source: &mut source,
+        destination: &mut destination,
+        replace: args.replace,
+        verify: !args.no_verify,
+        token: transfer::token(),
+    };
     let outcome = copy_all(&mut transfer, args, &mut tally);
     tally.time = began.elapsed();
     if outcome.is_ok() {

@@ -77,28 +77,15 @@ struct Loaded {
 #[derive(Debug)]
 pub(super) struct Transfer<'a> {
     pub(super) source: &'a mut Server,
-    destination: &'a mut Server,
-    replace: bool,
-    verify: bool,
-    token: String,
+    pub(super) destination: &'a mut Server,
+    /// Whether to overwrite other things at the destination.
+    pub(super) replace: bool,
+    /// Whether to read back what was loaded.
+    pub(super) verify: bool,
+    pub(super) token: String,
 }
 
-impl<'a> Transfer<'a> {
-    /// `replace`: overwrite other things at the destination. `verify`: read back what was loaded.
-    pub(super) fn new(
-        source: &'a mut Server,
-        destination: &'a mut Server,
-        (replace, verify): (bool, bool),
-    ) -> Self {
-        Self {
-            source,
-            destination,
-            replace,
-            verify,
-            token: token(),
-        }
-    }
-
+impl Transfer<'_> {
     /// Copies the filter of a key.
     pub(super) fn copy(
         &mut self,

@@ -21,29 +21,12 @@ pub(super) struct Judge {
     pub(super) strict: bool,
     pub(super) tally: Tally,
     /// For each key of the chunk, whether it is new.
-    new: Vec<bool>,
+    pub(super) new: Vec<bool>,
     /// For each record of the chunk, whether it is printed.
-    keep: Vec<bool>,
+    pub(super) keep: Vec<bool>,
 }
 
 impl Judge {
-    pub(super) fn new(
-        memory: Memory,
-        output: Option<Output>,
-        repeated: bool,
-        strict: bool,
-    ) -> Self {
-        Self {
-            memory,
-            output,
-            repeated,
-            strict,
-            tally: Tally::default(),
-            new: Vec::new(),
-            keep: Vec::new(),
-        }
-    }
-
     /// Prints what is to be printed of a chunk. Its bytes are not what they were afterwards.
     ///
     /// After an error, a key is remembered only when all records before it were handled. So no

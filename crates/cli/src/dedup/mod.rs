@@ -31,6 +31,7 @@ pub(crate) use args::Args;
 use judge::Judge;
 use loss::Loss;
 use memory::{Local, Memory};
+use report::Tally;
 use server::Server;
 use state::State;
 
@@ -61,7 +62,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             lasts: state.has_file(),
         })),
     };
-    let mut judge = Judge::new(memory, output, args.repeated, args.records.strict);
+    let mut judge = Judge {
+        memory,
+        output,
+        repeated: args.repeated,
+        strict: args.records.strict,
+        tally: Tally::default(),
+        new: Vec::new(),
+        keep: Vec::new(),
+    };
 
     // Where the records go to the same terminal, it would be in their way.
     let hidden = args.quiet || (!args.count && io::stdout().is_terminal());

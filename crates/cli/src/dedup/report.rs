@@ -1,7 +1,5 @@
 //! What is said on stderr at the end: the summary.
 
-use std::fmt::Write as _;
-
 use everbloom_plot::label::{self, percent};
 
 use crate::failure::say;
@@ -40,42 +38,36 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
     let mut text = format!("{records} records in, {kept} out, {repeats} repeats");
     if keyless > 0 {
         let keyless = grouped(keyless);
-        let _ = write!(text, "; {keyless} had no such field and are no repeats");
+        text += &format!("; {keyless} had no such field and are no repeats");
     }
     if let Memory::Local(local) = memory {
-        describe(local, &mut text);
+        text += &described(local);
     }
     say(&text);
 }
 
-fn describe(local: &Local, text: &mut String) {
-    let Local { filter, loss, .. } = local;
+fn described(Local { filter, loss, .. }: &Local) -> String {
     let stats = filter.stats();
     let now = stats.estimated_error_rate;
     let asked = filter.error_rate();
-    // Writing to a text does not fail.
-    let _ = write!(
-        text,
-        "\nthe filter has {} of {} items and {:.1} % of its bits are 1; it takes {}",
+    let mut text = format!(
+        "\nthe filter has {} of {} items and {:.1} % of its bits are 1; it takes {}\n\
+         new records lost as false positives: about {:.1}, {} of them; the next ones: {}",
         grouped(filter.len()),
         grouped(filter.capacity()),
         stats.fill_ratio * 100.0,
         label::bytes(filter.memory_usage() as f64),
-    );
-    let _ = write!(
-        text,
-        "\nnew records lost as false positives: about {:.1}, {} of them; the next ones: {}",
         loss.records(),
         found_rate(loss.share()),
         found_rate(now),
     );
     if loss.share() > asked || now > asked {
-        let _ = write!(
-            text,
+        text += &format!(
             "\nwarning: the filter is too full for its error rate of {}: it now loses {} of the \
              new records; begin a new state with a larger --capacity",
             percent(asked),
             found_rate(now),
         );
     }
+    text
 }

@@ -116,7 +116,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         probed,
     };
     let mut rows = Vec::new();
-    for named in trial.subjects()? {
+    let subjects = match args.family {
+        Family::Bloom => trial.bloom()?,
+        Family::Cuckoo => trial.cuckoo()?,
+    };
+    for named in subjects {
         rows.push(measure(named, added, probed, args.quiet)?);
     }
 
@@ -157,13 +161,6 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn connect(&self) -> Result<Option<Client>, ClientError> {
         self.target.as_ref().map(Client::connect).transpose()
-    }
-
-    fn subjects(&self) -> Result<Vec<Named>, Failure> {
-        match self.args.family {
-            Family::Bloom => self.bloom(),
-            Family::Cuckoo => self.cuckoo(),
-        }
     }
 
     /// One that grows from what the first add makes, and one reserved.

@@ -81,23 +81,14 @@ impl Item for Hashed {
 /// Digests chunks, one at a time.
 #[derive(Debug)]
 pub(crate) struct Digester {
-    terminator: u8,
-    key_of: KeyOf,
-    digest: Digest,
+    pub(super) terminator: u8,
+    pub(super) key_of: KeyOf,
+    pub(super) digest: Digest,
     /// The hash table of the chunk's keys: 1 + the number of a hash, or 0.
-    table: Vec<u32>,
+    pub(super) table: Vec<u32>,
 }
 
 impl Digester {
-    pub(crate) fn new(terminator: u8, key_of: KeyOf, digest: Digest) -> Self {
-        Self {
-            terminator,
-            key_of,
-            digest,
-            table: Vec::new(),
-        }
-    }
-
     /// Finds the records of a chunk, their keys, and which of these are there twice.
     pub(crate) fn digest(&mut self, chunk: &mut Chunk) {
         let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -47,8 +47,20 @@ impl Pipeline {
         for _ in 0..count {
             let (to_worker, chunks) = sync_channel::<Chunk>(WAITING);
             let (done, from_worker) = sync_channel(WAITING);
-            let mut digester = Digester::new(terminator, key_of.clone(), digest.clone());
-            let work = move || work(&mut digester, &chunks, &done);
+            let mut digester = Digester {
+                terminator,
+                key_of: key_of.clone(),
+                digest: digest.clone(),
+                table: Vec::new(),
+            };
+            let work = move || {
+                for mut chunk in chunks {
+                    digester.digest(&mut chunk);
+                    if done.send(chunk).is_err() {
+                        return;
+                    }
+                }
+            };
             thread::Builder::new().name("keys".to_owned()).spawn(work)?;
             workers.push(to_worker);
             digested.push(from_worker);
@@ -109,14 +121,5 @@ impl Pipeline {
     pub(crate) fn recycle(&self, chunk: Chunk) {
         // Ignore the error: the reader has ended.
         let _ = self.empty.send(chunk);
-    }
-}
-
-fn work(digester: &mut Digester, chunks: &Receiver<Chunk>, done: &SyncSender<Chunk>) {
-    for mut chunk in chunks {
-        digester.digest(&mut chunk);
-        if done.send(chunk).is_err() {
-            return;
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::reader::Shared;
-use crate::signals::Caught;
+use crate::signals::catch;
 
 /// The exit code of a process that a signal ended is this and the signal's number.
 const SIGNALLED: u8 = 128;
@@ -27,9 +27,9 @@ impl Signals {
     pub(crate) fn catch(shared: Arc<Shared>) -> io::Result<Self> {
         let signals = Signals::default();
         let Signals(number) = signals.clone();
-        let mut caught = Caught::new(&[])?;
+        let mut next = catch(&[])?;
         let wait = move || loop {
-            let signal = caught.next();
+            let signal = next();
             if number.swap(signal, Ordering::Relaxed) != 0 {
                 std::process::exit(i32::from(SIGNALLED + signal));
             }

@@ -5,55 +5,48 @@ use std::sync::Arc;
 use std::thread;
 
 use everbloom_server::Server;
+use sd_notify::NotifyState;
 use tokio::signal::unix::SignalKind;
 
 use super::log::Log;
-use super::manager;
-use crate::signals::{Caught, HANGUP, INTERRUPT};
+use crate::signals::{self, HANGUP, INTERRUPT};
 
-/// The signals that the server heeds.
-pub(super) struct Signals(Caught);
+/// Catches the signals, also those that do nothing here and would end the process.
+pub(super) fn catch() -> io::Result<impl FnMut() -> u8 + Send> {
+    signals::catch(&[
+        SignalKind::user_defined1(),
+        SignalKind::user_defined2(),
+        SignalKind::alarm(),
+        SignalKind::pipe(),
+    ])
+}
 
-impl Signals {
-    /// Catches the signals, also those that do nothing here and would end the process.
-    pub(super) fn catch() -> io::Result<Self> {
-        let ignored = [
-            SignalKind::user_defined1(),
-            SignalKind::user_defined2(),
-            SignalKind::alarm(),
-            SignalKind::pipe(),
-        ];
-        Caught::new(&ignored).map(Self)
-    }
-
-    /// Ends the server in order at the first signal that asks for it. A further interrupt from the
-    /// terminal ends the process at once.
-    pub(super) fn attend(mut self, server: Arc<Server>, log: Log) -> io::Result<()> {
-        let attend = move || {
-            self.wait(&server, &log);
-            manager::stopping();
-            server.stop();
-            while self.0.next() != INTERRUPT {}
-            tracing::warn!("interrupted again, ending at once");
-            log.flush();
-            std::process::exit(1);
-        };
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(attend)?;
-        Ok(())
-    }
-
-    fn wait(&mut self, server: &Server, log: &Log) {
+/// Ends the server in order at the first signal that asks for it. A further interrupt from the
+/// terminal ends the process at once.
+pub(super) fn attend(
+    mut next: impl FnMut() -> u8 + Send + 'static,
+    server: Arc<Server>,
+    log: Log,
+) -> io::Result<()> {
+    let attend = move || {
         let name = loop {
-            match self.0.next() {
-                HANGUP => hang_up(server, log),
+            match next() {
+                HANGUP => hang_up(&server, &log),
                 INTERRUPT => break "SIGINT",
                 _ => break "SIGTERM",
             }
         };
         tracing::info!("received {name}, stopping");
-    }
+        // Saving may take long.
+        super::tell_manager(NotifyState::Stopping);
+        server.stop();
+        while next() != INTERRUPT {}
+        tracing::warn!("interrupted again, ending at once");
+        log.flush();
+        std::process::exit(1);
+    };
+    let thread = thread::Builder::new().name("signals".to_owned());
+    thread.spawn(attend).map(drop)
 }
 
 /// After a SIGHUP, files are reopened: they may have been replaced.

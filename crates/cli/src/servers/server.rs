@@ -6,15 +6,13 @@ use std::time::Duration;
 use everbloom_resp::Reply;
 
 use super::family::Family;
-use crate::client::{Bounds, Client, ClientError, ServerArgs, Target, Url};
+use crate::client::{Client, ClientError, Place, ServerArgs, Target, Url};
 use crate::failure::Failure;
 
 /// What a server may cost: a piece of 16 MiB and a page of long names fit, and a server that is
 /// saving may be silent for a while.
-const BOUNDS: Bounds = Bounds {
-    longest: 64 << 20,
-    patience: Some(Duration::from_secs(60)),
-};
+const LONGEST: usize = 64 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often a key is looked for at the node that the last one named.
 const REDIRECTIONS: usize = 5;
@@ -114,7 +112,7 @@ impl Server {
         commands: &[&str],
     ) -> Result<Self, Failure> {
         let mut target = Target::new(url, args)?;
-        target.bounds = BOUNDS;
+        (target.longest, target.patience) = (LONGEST, Some(PATIENCE));
         // A connection that fails names the place by itself.
         let home = Node::connect(url.to_string(), &target).map_err(|error| match error {
             error @ ClientError::Connect { .. } => Failure::Client(error),
@@ -203,12 +201,15 @@ impl Server {
         ))
     }
 
-    fn turn_to(&mut self, (host, port): (String, u16)) -> Result<(), Trouble> {
+    fn turn_to(&mut self, mut place: (String, u16)) -> Result<(), Trouble> {
         // A node that does not know its own address names none.
-        let host = if host.is_empty() { self.host() } else { host };
-        let place = (host, port);
+        if let Place::Tcp { host, .. } = &self.target.place
+            && place.0.is_empty()
+        {
+            place.0.clone_from(host);
+        }
         if !self.others.contains_key(&place) {
-            let target = self.target.elsewhere(&place.0, port);
+            let target = self.target.elsewhere(&place.0, place.1);
             let name = Url::from(target.place.clone()).to_string();
             let node = Node::connect(name.clone(), &target);
             let lost = |error| Trouble::Server(format!("{name}: {error}"));
@@ -216,11 +217,6 @@ impl Server {
         }
         self.elsewhere = Some(place);
         Ok(())
-    }
-
-    fn host(&self) -> String {
-        let peer = self.home.client.peer();
-        peer.map(|address| address.to_string()).unwrap_or_default()
     }
 
     fn node(&mut self) -> &mut Node {
@@ -260,7 +256,7 @@ impl Server {
     pub(crate) fn demand_long(&mut self, what: &str, longest: usize) -> Result<Reply, Trouble> {
         self.node().client.accept(longest);
         let reply = self.demand(what);
-        self.node().client.accept(BOUNDS.longest);
+        self.node().client.accept(LONGEST);
         reply
     }
 

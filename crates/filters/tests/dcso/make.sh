@@ -19,7 +19,6 @@ head -n 80 items.txt | bloom create -n 50 -p 0.01 full.bloom
 head -n 100 items.txt | tail -n 20 | bloom insert full.bloom
 cp fine.bloom data.bloom
 printf 'made for tests\nof two lines\n' | bloom set-data data.bloom
-head -n 100 items.txt | bloom --gzip create -n 100 -p 0.001 packed.bloom.gz
 for filter in rough fine finest full; do
   bloom check $filter.bloom <items.txt >$filter.found
 done
