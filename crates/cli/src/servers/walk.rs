@@ -62,20 +62,13 @@ impl Walk {
 /// The cursor and the keys of a reply to SCAN.
 fn taken_apart(step: Vec<Reply>) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let [cursor, keys]: [Reply; 2] = step.try_into().ok()?;
-    let cursor = cursor
-        .as_bytes()
-        .filter(|cursor| cursor.len() <= 20)?
-        .to_vec();
+    let cursor = cursor.as_bytes().filter(|cursor| cursor.len() <= 20)?;
     let key = |reply| match reply {
         Reply::Bulk(name) => Some(name),
         _ => None,
     };
-    let keys = keys
-        .into_elements()?
-        .into_iter()
-        .map(key)
-        .collect::<Option<_>>()?;
-    Some((cursor, keys))
+    let keys = keys.into_elements()?.into_iter().map(key);
+    Some((cursor.to_vec(), keys.collect::<Option<_>>()?))
 }
 
 /// Which of the keys are filters.
