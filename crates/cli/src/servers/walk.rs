@@ -48,12 +48,10 @@ impl Walk {
             request.extend([b"MATCH", pattern.as_slice()]);
         }
         request.extend([b"COUNT", PAGE.as_bytes()]);
-        server.prepare(&request);
-        server.flush()?;
-        let step = server.demand("SCAN")?.into_elements();
-        let (next, keys) = step
-            .and_then(taken_apart)
-            .ok_or_else(|| server.odd("SCAN"))?;
+        let reply = server.call(&request)?;
+        let step = server.accepted(reply, "SCAN")?.into_elements();
+        let step = step.and_then(taken_apart);
+        let (next, keys) = step.ok_or_else(|| server.odd("SCAN"))?;
         self.cursor = (next != b"0").then_some(next);
         sort_out(server, keys).map(Some)
     }
