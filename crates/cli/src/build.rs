@@ -11,7 +11,7 @@ use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
 use everbloom_plot::label;
 
 use crate::failure::{Failure, say};
-use crate::filter::{Filter, LayoutName, Writable};
+use crate::filter::{Filter, Writable, layouts};
 use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
@@ -48,8 +48,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     growing: bool,
     /// Where the bits of a record lie [default: blocked]
-    #[arg(short, long, value_enum)]
-    layout: Option<LayoutName>,
+    #[arg(short, long, value_parser = layouts())]
+    layout: Option<Layout>,
     /// Make the key of the hash from this number: filters of the same seed, capacity and rate can
     /// be merged [default: a random key]
     #[arg(short, long, value_name = "N")]
@@ -231,7 +231,7 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
 }
 
 fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
-    let layout = args.layout.map_or(Layout::Blocked, Layout::from);
+    let layout = args.layout.unwrap_or(Layout::Blocked);
     let rate = args.error_rate.unwrap_or(ERROR_RATE);
     let key = args.seed.map(Key::from_seed);
     if key.is_some() && layout == Layout::Classic {

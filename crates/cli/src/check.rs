@@ -69,8 +69,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Found::Other(other) if other.program() == Program::Dcso => Digest::Lines,
         Found::Other(_) => Digest::Keys,
     };
-    let is_of_guava = matches!(&filter, Found::Other(other) if other.program() == Program::Guava);
-    if args.funnel.is_some() && !is_of_guava {
+    // Only those of Guava need the keys as they are.
+    if args.funnel.is_some() && !matches!(digest, Digest::Keys) {
         return Err(Failure::Other(format!(
             "{} is no filter of Guava; leave --funnel off",
             args.filter.display()

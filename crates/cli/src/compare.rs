@@ -248,9 +248,9 @@ fn fields(difference: &Difference) -> Fields {
         ("items", json!(difference.items)),
     ];
     match &difference.parameter {
-        Some(parameter) => {
-            fields.push(("parameter", parameter.name.into()));
-            fields.push(("values", json!(parameter.values)));
+        Some((name, values)) => {
+            fields.push(("parameter", (*name).into()));
+            fields.push(("values", json!(values)));
         }
         // Only filters with the same parameters are compared further.
         None => {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use everbloom::dcso::DcsoFilter;
 use everbloom::redisbloom::FilterParts;
 use everbloom::{
@@ -15,30 +16,22 @@ use crate::other::Program;
 use crate::records::chunk::{Chunk, Digest, Hashed};
 pub(crate) use crate::stable::Filter;
 
-/// A layout on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum LayoutName {
-    /// RedisBloom's, bit for bit
-    Classic,
-    /// One cache line an item, with a random key
-    Blocked,
+/// Reads a layout on the command line.
+pub(crate) fn layouts() -> impl TypedValueParser<Value = Layout> {
+    let values = [
+        PossibleValue::new("classic").help("RedisBloom's, bit for bit"),
+        PossibleValue::new("blocked").help("One cache line an item, with a random key"),
+    ];
+    PossibleValuesParser::new(values).map(|name| match name.as_str() {
+        "classic" => Layout::Classic,
+        _ => Layout::Blocked,
+    })
 }
 
-impl LayoutName {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            LayoutName::Classic => "classic",
-            LayoutName::Blocked => "blocked",
-        }
-    }
-}
-
-impl From<LayoutName> for Layout {
-    fn from(name: LayoutName) -> Layout {
-        match name {
-            LayoutName::Classic => Layout::Classic,
-            LayoutName::Blocked => Layout::Blocked,
-        }
+pub(crate) fn layout_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Classic => "classic",
+        Layout::Blocked => "blocked",
     }
 }
 
@@ -211,10 +204,7 @@ impl Filter {
                 (kind, filter.layers().len(), filter.window().cloned())
             }
         };
-        let layout = match either!(self, filter => filter.layout()) {
-            Layout::Blocked => "blocked",
-            Layout::Classic => "classic",
-        };
+        let layout = layout_name(either!(self, filter => filter.layout()));
         Description {
             kind: [kind; 2],
             variant: Some(("layout", layout)),

@@ -85,9 +85,7 @@ impl FilterFile {
 
     /// Opens the file to read it, which several may do at a time.
     pub(crate) fn open_to_read(path: &Path) -> Result<Self, Failure> {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        Self::open_with(path, &options, File::try_lock_shared)
+        Self::open_with(path, OpenOptions::new().read(true), File::try_lock_shared)
     }
 
     /// Reads the filter of a file that others may use meanwhile: they replace it in one step.
@@ -112,9 +110,7 @@ impl FilterFile {
     }
 
     fn open_unlocked(path: &Path) -> Result<Self, Failure> {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        Self::open_with(path, &options, |_| Ok(()))
+        Self::open_with(path, OpenOptions::new().read(true), |_| Ok(()))
     }
 
     fn open_with(

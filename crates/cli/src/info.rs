@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// The error rate of the two merged, or why they cannot be.
 fn mergeable(one: &Path, other: &Path) -> Result<Result<f64, String>, Failure> {
     match merge::rate_of(one, other) {
-        Ok(rate) => Ok(Ok(rate.unwrap_or_default())),
+        Ok(rate) => Ok(Ok(rate)),
         Err(Failure::Unlike(why)) => Ok(Err(why)),
         Err(failure) => Err(failure),
     }

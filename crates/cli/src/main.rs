@@ -103,7 +103,7 @@ fn command_line() -> clap::Command {
     let mut command = Cli::command();
     for subcommand in command.get_subcommands_mut() {
         // `-h` is the host, as in redis-cli.
-        if takes_a_host(subcommand) {
+        if subcommand.get_arguments().any(|it| it.get_id() == "host") {
             let help = Arg::new("help").long("help").action(ArgAction::Help);
             let inner = std::mem::take(subcommand).disable_help_flag(true);
             *subcommand = inner.arg(help.help("Print help (also -h without a host)"));
@@ -123,10 +123,6 @@ fn command_line() -> clap::Command {
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
     ))
-}
-
-fn takes_a_host(subcommand: &clap::Command) -> bool {
-    subcommand.get_arguments().any(|it| it.get_id() == "host")
 }
 
 /// Prints the help that `-h` without a host asks for, and ends.

@@ -56,60 +56,54 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // First, because the new file exists during the run and is removed at its end.
     let signals = Signals::catch(Arc::default())?;
     let mut out = FilterFile::open(&args.out)?;
-    let merged = union(args.files.iter().map(PathBuf::as_path), || {
-        signals.exit_code().is_some()
-    })?;
+    let [first, others @ ..] = args.files.as_slice() else {
+        return Err(Failure::other("give a filter file"));
+    };
+    let filter = union(first, others, &signals)?;
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }
-    if let Some(filter) = merged {
-        out.check_is_of(filter.program())?;
-        let now = check_rate(&filter, args.error_rate)?;
-        out.save(|to| filter.write_to(to))?;
-        if !args.quiet {
-            summarize(&filter, now);
-        }
+    out.check_is_of(filter.program())?;
+    let now = check_rate(&filter, args.error_rate)?;
+    out.save(|to| filter.write_to(to))?;
+    if !args.quiet {
+        summarize(&filter, now);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the result of a merge of two files finds of other records.
-pub(crate) fn rate_of(one: &Path, other: &Path) -> Result<Option<f64>, Failure> {
-    let merged = union([one, other], || false)?;
-    merged.map(|filter| check_rate(&filter, None)).transpose()
+pub(crate) fn rate_of(one: &Path, other: &Path) -> Result<f64, Failure> {
+    check_rate(&union(one, &[other], &Signals::default())?, None)
 }
 
-/// The filters of all files in one, unless it is stopped before.
-fn union<'a>(
-    files: impl IntoIterator<Item = &'a Path>,
-    stopped: impl Fn() -> bool,
-) -> Result<Option<Writable>, Failure> {
-    let mut merged: Option<(Writable, &Path)> = None;
-    for path in files {
-        // Without a lock: the output, which may be one of them, has its own.
-        let filter = FilterFile::look_at_writable(path)?;
-        merged = Some(match merged {
-            None => (filter, path),
-            Some((merged, first)) => {
-                if merged.program() != filter.program() {
-                    let [one, other] = [&merged, &filter]
-                        .map(|filter| filter.program().map_or("everbloom", Program::name));
-                    return Err(Failure::Unlike(format!(
-                        "{} is a filter of {one} and {} one of {other}; only filters of one \
-                         program can be merged",
-                        first.display(),
-                        path.display()
-                    )));
-                }
-                let united = merged.union(filter);
-                (united.map_err(|error| unlike(first, path, error))?, first)
-            }
-        });
-        if stopped() {
-            return Ok(None);
+/// The filters of all files in one, or of some when a signal comes.
+fn union(
+    first: &Path,
+    others: &[impl AsRef<Path>],
+    signals: &Signals,
+) -> Result<Writable, Failure> {
+    // Without a lock: the output, which may be one of them, has its own.
+    let mut merged = FilterFile::look_at_writable(first)?;
+    for path in others.iter().map(AsRef::as_ref) {
+        if signals.exit_code().is_some() {
+            break;
         }
+        let filter = FilterFile::look_at_writable(path)?;
+        if merged.program() != filter.program() {
+            let [one, other] = [&merged, &filter]
+                .map(|filter| filter.program().map_or("everbloom", Program::name));
+            return Err(Failure::Unlike(format!(
+                "{} is a filter of {one} and {} one of {other}; only filters of one program can be \
+                 merged",
+                first.display(),
+                path.display()
+            )));
+        }
+        let united = merged.union(filter);
+        merged = united.map_err(|error| unlike(first, path, error))?;
     }
-    Ok(merged.map(|(filter, _)| filter))
+    Ok(merged)
 }
 
 fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {

@@ -72,15 +72,11 @@ pub fn percent(rate: f64) -> String {
 /// ```
 #[must_use]
 pub fn bytes(value: f64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut rest = value;
-    let mut unit = "B";
-    for name in UNITS {
-        unit = name;
-        if rest.abs() < 999.5 || name == "PiB" {
-            break;
+    let (mut rest, mut unit) = (value, "B");
+    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if rest.abs() >= 999.5 {
+            (rest, unit) = (rest / 1024.0, larger);
         }
-        rest /= 1024.0;
     }
     format!("{} {unit}", short(rest))
 }

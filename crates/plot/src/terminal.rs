@@ -14,18 +14,10 @@ impl Chart {
     pub fn terminal(&self, width: usize, colours: bool) -> String {
         let (x, y) = self.axes();
         let ticks = y.ticks(6);
-        let length = |text: &str| text.chars().count();
-        let left = ticks
-            .iter()
-            .map(|tick| length(&y.label(*tick)))
-            .max()
-            .unwrap_or(0);
-        let right = self
-            .lines
-            .iter()
-            .map(|line| length(&line.label))
-            .max()
-            .unwrap_or(0);
+        let left = ticks.iter().map(|tick| y.label(*tick).chars().count());
+        let left = left.max().unwrap_or(0);
+        let right = self.lines.iter().map(|line| line.label.chars().count());
+        let right = right.max().unwrap_or(0);
         let columns = width.saturating_sub(left + right + 4).max(20);
         let mut field = Field::new(columns, x, y);
         for line in &self.lines {
@@ -185,12 +177,8 @@ impl Field {
     }
 
     fn write_row(&self, row: usize, colours: bool, text: &mut String) {
-        let cells = self
-            .cells
-            .iter()
-            .skip(row * self.columns)
-            .take(self.columns);
-        for (dots, colour) in cells {
+        let cells = self.cells.iter().skip(row * self.columns);
+        for (dots, colour) in cells.take(self.columns) {
             match char::from_u32(0x2800 + u32::from(*dots)) {
                 Some(letter) if *dots != 0 => {
                     write_coloured(text, letter.encode_utf8(&mut [0; 4]), *colour, colours);

@@ -7,6 +7,7 @@ mod place;
 mod stream;
 mod trust;
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,12 +101,8 @@ impl Client {
         };
         if let Some(credentials) = &target.credentials {
             let mut request: Vec<&[u8]> = vec![b"AUTH"];
-            request.extend(
-                credentials
-                    .user
-                    .as_ref()
-                    .map(|user| user.as_encoded_bytes()),
-            );
+            let user = credentials.user.as_deref();
+            request.extend(user.map(OsStr::as_encoded_bytes));
             request.push(credentials.password.as_encoded_bytes());
             match client.demand(&request) {
                 Err(ClientError::Refused { text })

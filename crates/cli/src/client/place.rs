@@ -133,7 +133,7 @@ impl FromStr for Url {
 /// The address without the password.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
+        let before_database = match &self.place {
             Place::Tcp { host, port, tls } => {
                 let scheme = if *tls { "rediss" } else { "redis" };
                 if host.contains(':') {
@@ -141,18 +141,16 @@ impl fmt::Display for Url {
                 } else {
                     write!(f, "{scheme}://{host}:{port}")?;
                 }
-                match self.database {
-                    0 => Ok(()),
-                    database => write!(f, "/{database}"),
-                }
+                "/"
             }
             Place::Unix(path) => {
                 write!(f, "unix://{}", path.display())?;
-                match self.database {
-                    0 => Ok(()),
-                    database => write!(f, "?db={database}"),
-                }
+                "?db="
             }
+        };
+        match self.database {
+            0 => Ok(()),
+            database => write!(f, "{before_database}{database}"),
         }
     }
 }

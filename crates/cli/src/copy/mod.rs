@@ -175,10 +175,7 @@ fn copied_one(args: &Args, began: Instant, bytes: u64, changed: bool) -> Result<
     let mut tally = Tally::default();
     tally.add(&Outcome::Copied { bytes, changed });
     tally.time = began.elapsed();
-    if !(args.quiet && tally.is_complete()) {
-        write!(io::stdout(), "{tally}")?;
-    }
-    Ok(ExitCode::from(u8::from(!tally.is_complete())))
+    tally.print(args.quiet)
 }
 
 fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> {
@@ -204,16 +201,14 @@ fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> 
     if outcome.is_ok() {
         tally.databases = source.other_databases();
     }
-    if !(args.quiet && outcome.is_ok() && tally.is_complete()) {
-        write!(io::stdout(), "{tally}")?;
-    }
+    let code = tally.print(args.quiet && outcome.is_ok())?;
     outcome.map_err(|trouble| {
         trouble.into_failure(
             "\nEvery filter at the destination is whole. Run the same command again: it copies the \
              rest.",
         )
     })?;
-    Ok(ExitCode::from(u8::from(!tally.is_complete())))
+    Ok(code)
 }
 
 /// Copies filter after filter. Returns the trouble that ends it all.
@@ -267,8 +262,13 @@ impl Tally {
         false
     }
 
-    fn is_complete(&self) -> bool {
-        self.failed == 0 && self.changed == 0
+    /// Prints it, unless it says nothing new and nobody wants to read that. Returns the exit code.
+    fn print(&self, quiet: bool) -> Result<ExitCode, Failure> {
+        let is_complete = self.failed == 0 && self.changed == 0;
+        if !(quiet && is_complete) {
+            write!(io::stdout(), "{self}")?;
+        }
+        Ok(ExitCode::from(u8::from(!is_complete)))
     }
 }
 

@@ -18,7 +18,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::client::{Client, ClientError, ServerArgs, Target};
 use crate::failure::Failure;
-use crate::filter::LayoutName;
+use crate::filter::{layout_name, layouts};
 use crate::number::{self, grouped};
 use crate::plot::{self, Destination};
 use crate::progress::Progress;
@@ -58,8 +58,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "ITEMS", value_parser = number::items)]
     capacity: Option<u64>,
     /// The layout of Bloom filters [default: classic, or what the server makes by itself]
-    #[arg(long, value_enum)]
-    layout: Option<LayoutName>,
+    #[arg(long, value_parser = layouts())]
+    layout: Option<Layout>,
     /// Measure a filter with a window, too: of the last items, filled until it is about to forget
     #[arg(long)]
     window: bool,
@@ -169,7 +169,7 @@ impl Trial<'_> {
         if args.bucket_size.is_some() {
             return Err(Failure::other("--bucket-size goes with --family cuckoo"));
         }
-        let (layout, rate) = (args.layout.map(Layout::from), args.error_rate);
+        let (layout, rate) = (args.layout, args.error_rate);
         let default = Subject::default_filter(self.connect()?, layout)?;
         let name = "default, grown from 100".to_owned();
         let mut filters = vec![(name, Some(DEFAULT.0), default)];
@@ -219,13 +219,13 @@ impl Trial<'_> {
                 .collect();
         }
         let layouts = match (self.args.layout, &self.target) {
-            (Some(word), _) => vec![Some(word)],
+            (Some(layout), _) => vec![Some(layout)],
             (None, Some(_)) => vec![None],
-            (None, None) => vec![Some(LayoutName::Classic), Some(LayoutName::Blocked)],
+            (None, None) => vec![Some(Layout::Classic), Some(Layout::Blocked)],
         };
-        let filling = |word: Option<LayoutName>| {
-            let name = word.map_or("server", LayoutName::name).to_owned();
-            fill(name, self.reserved(word.map(Layout::from))?)
+        let filling = |layout: Option<Layout>| {
+            let name = layout.map_or("server", layout_name).to_owned();
+            fill(name, self.reserved(layout)?)
         };
         layouts.into_iter().map(filling).collect()
     }

@@ -201,13 +201,12 @@ impl ServerKey {
             return Ok(None);
         };
         let (pairs, _) = fields.as_chunks::<2>();
-        let is_rate = |pair: &&[Reply; 2]| pair[0].as_bytes() == Some(b"expected-error-rate");
-        let text = pairs
-            .iter()
-            .find(is_rate)
-            .and_then(|[_, rate]| rate.as_bytes());
-        let text = text.and_then(|text| std::str::from_utf8(text).ok());
-        Ok(text.and_then(|text| text.parse().ok()))
+        let rate = pairs.iter().find_map(|[name, rate]| {
+            let is_rate = name.as_bytes() == Some(b"expected-error-rate");
+            rate.as_bytes().filter(|_| is_rate)
+        });
+        let rate = rate.and_then(|rate| str::from_utf8(rate).ok());
+        Ok(rate.and_then(|rate| rate.parse().ok()))
     }
 }
 

@@ -108,6 +108,10 @@ fn bits(plan: &Plan) -> Chart {
     let items = plan.capacity() as f64;
     let bytes = plan.blocked.bytes as f64;
     let (from, to) = (bytes / 5.0, bytes * 2.0);
+    let line = |name, colour, rate: fn(f64, f64) -> f64| {
+        let points = curve(steps(from, to), |bytes| rate(bytes * 8.0, items));
+        Line::curve(name, colour, points)
+    };
     Chart {
         title: "Error rate against memory".into(),
         subtitle: format!(
@@ -119,16 +123,8 @@ fn bits(plan: &Plan) -> Chart {
             .within(0.0, to),
         y: rate_axis(plan),
         lines: vec![
-            Line::curve(
-                "classic",
-                CLASSIC,
-                curve(steps(from, to), |bytes| best_classic(bytes * 8.0, items)),
-            ),
-            Line::curve(
-                "blocked",
-                BLOCKED,
-                curve(steps(from, to), |bytes| best_blocked(bytes * 8.0, items)),
-            ),
+            line("classic", CLASSIC, best_classic),
+            line("blocked", BLOCKED, best_blocked),
             asked(plan, 0.0, to),
         ],
     }
@@ -163,12 +159,9 @@ fn hashes(plan: &Plan) -> Chart {
 }
 
 fn overfill(plan: &Plan) -> Chart {
-    const USUAL: [f64; 3] = [0.1, 0.01, 0.001];
-    let mut rates = USUAL.to_vec();
-    if USUAL
-        .iter()
-        .all(|rate| (rate / plan.rate() - 1.0).abs() > 0.01)
-    {
+    let mut rates = vec![0.1, 0.01, 0.001];
+    let is_planned = |rate: &f64| (rate / plan.rate() - 1.0).abs() <= 0.01;
+    if !rates.iter().any(is_planned) {
         rates.push(plan.rate());
     }
     let mut lines = Vec::new();
@@ -181,12 +174,9 @@ fn overfill(plan: &Plan) -> Chart {
                 size.rate_at(times * plan.capacity() as f64)
             });
             let text = format!("{} {}", label::percent(rate), kind.name());
-            let line = Line::curve(text, colour, points);
-            lines.push(if kind == Kind::Blocked {
-                line.dashed()
-            } else {
-                line
-            });
+            let mut line = Line::curve(text, colour, points);
+            line.dashed = kind == Kind::Blocked;
+            lines.push(line);
         }
     }
     Chart {
@@ -217,12 +207,8 @@ fn memory(plan: &Plan) -> Chart {
         let points = curve(factors(least, most), bytes);
         lines.push(Line::curve(other.name, colour, points).dashed());
     }
-    let largest = plan
-        .others
-        .iter()
-        .take(2)
-        .map(|other| other.bytes)
-        .fold(0.0, f64::max);
+    let sets = plan.others.iter().take(2);
+    let largest = sets.map(|other| other.bytes).fold(0.0, f64::max);
     let smallest = plan.size(Kind::Classic, plan.capacity(), most);
     let smallest = smallest.map_or(1.0, |size| size.bytes as f64);
     Chart {

@@ -56,6 +56,8 @@ impl Kind {
         if let Some(hashes) = hashes {
             return self.with_hashes(capacity, rate, hashes);
         }
+        let classic = |size: LayerSize| (size.bytes, size.hashes);
+        let in_blocks = |size: BlockedSize| (size.bytes, size.hashes);
         let (bytes, hashes) = match self {
             Kind::Classic => classic(LayerSize::new(capacity, rate, Rounding::Words)?),
             // RedisBloom's sizes are those of the classic layout, which has its bits.
@@ -194,14 +196,6 @@ fn last(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
         }
     }
     low
-}
-
-fn classic(size: LayerSize) -> (u64, u32) {
-    (size.bytes, size.hashes)
-}
-
-fn in_blocks(size: BlockedSize) -> (u64, u32) {
-    (size.bytes, size.hashes)
 }
 
 /// To three digits.

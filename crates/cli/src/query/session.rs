@@ -1,6 +1,7 @@
 //! A session: one command a line, until the input ends.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use everbloom_resp::{Reply, split_words};
@@ -24,7 +25,7 @@ pub(super) fn run(target: &Target) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     for line in io::stdin().lock().split(b'\n') {
-        if session.execute(&line?, None)? == After::End {
+        if session.execute(&line?, None)?.is_break() {
             break;
         }
     }
@@ -40,19 +41,12 @@ struct Session<'t> {
     refused: bool,
 }
 
-/// What follows a command.
-#[derive(PartialEq, Eq)]
-enum After {
-    Next,
-    End,
-}
-
 impl Session<'_> {
     fn talk(&mut self) -> Result<(), Failure> {
         let docs = self.call(&[b"COMMAND", b"DOCS"]).unwrap_or(Reply::Null);
         let mut editor = LineEditor::new(Commands::read(&docs)).map_err(unusable)?;
         while let Some(line) = editor.line(&self.prompt()).map_err(unusable)? {
-            if self.execute(line.as_bytes(), editor.commands())? == After::End {
+            if self.execute(line.as_bytes(), editor.commands())?.is_break() {
                 break;
             }
         }
@@ -74,18 +68,22 @@ impl Session<'_> {
     }
 
     /// Runs a line and prints the reply. When typed, a lost connection is no end.
-    fn execute(&mut self, line: &[u8], docs: Option<&Commands>) -> Result<After, Failure> {
+    fn execute(
+        &mut self,
+        line: &[u8],
+        docs: Option<&Commands>,
+    ) -> Result<ControlFlow<()>, Failure> {
         let Some(words) = split_words(line) else {
             self.refused = true;
             say("a quote is not closed");
-            return Ok(After::Next);
+            return Ok(ControlFlow::Continue(()));
         };
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let Some(name) = words.first() else {
-            return Ok(After::Next);
+            return Ok(ControlFlow::Continue(()));
         };
         match (name.to_ascii_lowercase().as_slice(), docs) {
-            (b"quit" | b"exit", _) => return Ok(After::End),
+            (b"quit" | b"exit", _) => return Ok(ControlFlow::Break(())),
             (b"help" | b"?", Some(docs)) => return help(docs, &words),
             _ => {}
         }
@@ -106,7 +104,7 @@ impl Session<'_> {
             }
             Err(error) => return Err(error.into()),
         }
-        Ok(After::Next)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Sends a command, on a new connection if the old one broke.
@@ -128,7 +126,7 @@ fn unusable(error: rustyline::error::ReadlineError) -> Failure {
 }
 
 /// Prints what the server says of a command.
-fn help(docs: &Commands, words: &[&[u8]]) -> Result<After, Failure> {
+fn help(docs: &Commands, words: &[&[u8]]) -> Result<ControlFlow<()>, Failure> {
     let words: Vec<&str> = words
         .iter()
         .skip(1)
@@ -149,5 +147,5 @@ fn help(docs: &Commands, words: &[&[u8]]) -> Result<After, Failure> {
             "help COMMAND shows what it takes; Tab completes a name; Ctrl-D or quit ends"
         )?,
     }
-    Ok(After::Next)
+    Ok(ControlFlow::Continue(()))
 }

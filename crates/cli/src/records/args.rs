@@ -42,7 +42,7 @@ impl RecordArgs {
         digest: &Digest,
         shared: &Arc<Shared>,
     ) -> io::Result<Pipeline> {
-        let terminator = self.terminator();
+        let terminator = if self.null { 0 } else { b'\n' };
         let shared = Arc::clone(shared);
         Pipeline::start(sources.to_vec(), terminator, &self.key_of(), digest, shared)
     }
@@ -58,11 +58,6 @@ impl RecordArgs {
                 Err(Failure::Other(why))
             }
         }
-    }
-
-    /// The byte at the end of a record.
-    fn terminator(&self) -> u8 {
-        if self.null { 0 } else { b'\n' }
     }
 
     /// The part of a record that counts.

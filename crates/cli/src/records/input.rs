@@ -1,5 +1,6 @@
 //! The files to read: plain, gzip or zstd, which their first bytes tell.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
 use std::os::fd::AsFd;
@@ -69,6 +70,19 @@ impl Source {
         metadata.is_file().then_some(metadata.len())
     }
 
+    /// The bytes that a regular file may have when it is unpacked: a guess from its name.
+    fn unpacked_size(&self) -> u64 {
+        let size = self.size().unwrap_or(0);
+        let suffix = match self {
+            Source::Stdin => None,
+            Source::File(path) => path.extension().and_then(OsStr::to_str),
+        };
+        match suffix {
+            Some("gz" | "zst" | "zstd" | "tgz") => size.saturating_mul(USUAL_RATIO),
+            _ => size,
+        }
+    }
+
     /// Opens the input. The bytes that come from the file are added to `progress`.
     pub(crate) fn open(&self, progress: Arc<AtomicU64>) -> io::Result<Input> {
         let file = self.open_raw()?;
@@ -80,8 +94,10 @@ impl Source {
         while magic.len() < ZSTD.len()
             && (magic.is_empty() || GZIP.starts_with(&magic) || ZSTD.starts_with(&magic))
         {
-            let missing = (ZSTD.len() - magic.len()) as u64;
-            if read_some(&mut counted, missing, &mut magic)? == 0 {
+            let mut place = vec![0; ZSTD.len() - magic.len()];
+            let count = read_again(&mut counted, &mut place)?;
+            magic.extend(place.iter().take(count));
+            if count == 0 {
                 break;
             }
         }
@@ -108,40 +124,17 @@ pub(crate) struct Sizes {
 }
 
 pub(crate) fn sizes(sources: &[Source]) -> Sizes {
-    let mut sizes = Sizes {
-        stored: Some(0),
-        unpacked: 0,
-    };
-    for source in sources {
-        let size = source.size();
-        let add = |sum: u64| size.map(|size| sum.saturating_add(size));
-        sizes.stored = sizes.stored.and_then(add);
-        let packed = matches!(source, Source::File(path) if is_packed(path));
-        let grown = size
-            .unwrap_or(0)
-            .saturating_mul(if packed { USUAL_RATIO } else { 1 });
-        sizes.unpacked = sizes.unpacked.saturating_add(grown);
+    let add = |sum: u64, source: &Source| Some(sum.saturating_add(source.size()?));
+    let unpacked = sources.iter().map(Source::unpacked_size);
+    Sizes {
+        stored: sources.iter().try_fold(0, add),
+        unpacked: unpacked.fold(0, u64::saturating_add),
     }
-    sizes
-}
-
-/// Only a guess, before the file is opened.
-fn is_packed(path: &Path) -> bool {
-    let suffix = path.extension().and_then(|suffix| suffix.to_str());
-    matches!(suffix, Some("gz" | "zst" | "zstd" | "tgz"))
 }
 
 /// Standard input without the buffer of the library.
 fn stdin() -> io::Result<File> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
-}
-
-/// One read of at most so many bytes; appends them.
-fn read_some(reader: &mut impl Read, most: u64, to: &mut Vec<u8>) -> io::Result<usize> {
-    let mut place = vec![0; usize::try_from(most).unwrap_or(0)];
-    let count = read_again(reader, &mut place)?;
-    to.extend(place.iter().take(count));
-    Ok(count)
 }
 
 /// A read that a signal does not end.

@@ -99,19 +99,19 @@ impl Pipeline {
                     self.taken += 1;
                     return Ok(Some(chunk));
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    let stop = self.shared.stop.load(Ordering::Relaxed);
-                    // The reader may wait for ever.
-                    if stop && self.taken == self.shared.chunks.load(Ordering::Acquire) {
+                Err(why) => {
+                    let ends = match why {
+                        // The reader may wait for ever.
+                        RecvTimeoutError::Timeout => &self.shared.stop,
+                        RecvTimeoutError::Disconnected => &self.shared.done,
+                    };
+                    let is_end = ends.load(Ordering::Acquire);
+                    if is_end && self.taken == self.shared.chunks.load(Ordering::Acquire) {
                         return Ok(None);
                     }
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    let done = self.shared.done.load(Ordering::Acquire);
-                    if done && self.taken == self.shared.chunks.load(Ordering::Acquire) {
-                        return Ok(None);
+                    if why == RecvTimeoutError::Disconnected {
+                        return Err(io::Error::other("a thread ended before its work did"));
                     }
-                    return Err(io::Error::other("a thread ended before its work did"));
                 }
             }
         }

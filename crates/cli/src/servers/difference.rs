@@ -1,11 +1,11 @@
 //! Two filters, compared in bounded memory.
 
-use everbloom::Layout;
 use everbloom::redisbloom::{CuckooParts, FilterParts};
 
 use super::dump::{Parts, Reader, ask_for_header, take_header};
 use super::family::Family;
 use super::server::{Server, Trouble};
+use crate::filter::layout_name;
 use crate::number::grouped;
 
 /// How two filters of a family differ.
@@ -26,11 +26,7 @@ pub(crate) struct Difference {
 }
 
 /// A parameter, and its value in both filters.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) values: [String; 2],
-}
+type Parameter = (&'static str, [String; 2]);
 
 impl Difference {
     pub(crate) fn is_none(&self) -> bool {
@@ -55,11 +51,7 @@ impl Difference {
     /// What differs, for people. `names` are those of the two sides.
     pub(crate) fn describe(&self, names: [&str; 2]) -> String {
         let [first, second] = names;
-        if let Some(Parameter {
-            name,
-            values: [a, b],
-        }) = &self.parameter
-        {
+        if let Some((name, [a, b])) = &self.parameter {
             return format!("{name} {a} at {first}, {b} at {second}");
         }
         let mut parts = Vec::new();
@@ -161,10 +153,7 @@ fn of_bloom(a: &FilterParts, b: &FilterParts) -> Difference {
     let counts = pairs.any(|(a, b)| a.items != b.items);
     // The key is a secret of its filter.
     let unlike = a.layout() == b.layout() && (a.key, a.valkey) != (b.key, b.valkey);
-    let key = unlike.then(|| Parameter {
-        name: "key of the hash",
-        values: ["one", "another"].map(str::to_owned),
-    });
+    let key = unlike.then(|| ("key of the hash", ["one", "another"].map(str::to_owned)));
     Difference {
         family: Family::Bloom,
         parameter: key.or_else(|| first_unlike(bloom_parameters(a), bloom_parameters(b))),
@@ -199,12 +188,8 @@ type Parameters = Vec<(&'static str, String)>;
 /// The parameters of a filter and of its layers. The shortest text of a number is another one's
 /// only for an equal number.
 fn bloom_parameters(parts: &FilterParts) -> Parameters {
-    let layout = match parts.layout() {
-        Layout::Classic => "classic",
-        Layout::Blocked => "blocked",
-    };
     let mut all = vec![
-        ("layout", layout.to_owned()),
+        ("layout", layout_name(parts.layout()).to_owned()),
         ("options", parts.options.to_string()),
         ("expansion", parts.expansion.to_string()),
     ];
@@ -225,6 +210,5 @@ fn bloom_parameters(parts: &FilterParts) -> Parameters {
 fn first_unlike(a: Parameters, b: Parameters) -> Option<Parameter> {
     let mut pairs = a.into_iter().zip(b);
     let ((name, a), (_, b)) = pairs.find(|(a, b)| a != b)?;
-    let values = [a, b];
-    Some(Parameter { name, values })
+    Some((name, [a, b]))
 }

@@ -154,10 +154,8 @@ impl Server {
         let reply = self
             .settle()
             .and_then(|()| self.call(&["INFO", "keyspace"]));
-        let text = reply
-            .ok()
-            .and_then(|reply| Some(reply.as_bytes()?.to_vec()));
-        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let reply = reply.unwrap_or(Reply::Null);
+        let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default());
         let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
         let mut found: Vec<u32> = text.lines().filter_map(number).collect();
         found.retain(|number| *number != self.target.database);

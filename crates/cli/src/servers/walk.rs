@@ -48,12 +48,10 @@ impl Walk {
             request.extend([b"MATCH", pattern.as_slice()]);
         }
         request.extend([b"COUNT", PAGE.as_bytes()]);
-        server.prepare(&request);
-        server.flush()?;
-        let step = server.demand("SCAN")?.into_elements();
-        let (next, keys) = step
-            .and_then(taken_apart)
-            .ok_or_else(|| server.odd("SCAN"))?;
+        let reply = server.call(&request)?;
+        let step = server.accepted(reply, "SCAN")?.into_elements();
+        let step = step.and_then(taken_apart);
+        let (next, keys) = step.ok_or_else(|| server.odd("SCAN"))?;
         self.cursor = (next != b"0").then_some(next);
         sort_out(server, keys).map(Some)
     }
@@ -62,20 +60,13 @@ impl Walk {
 /// The cursor and the keys of a reply to SCAN.
 fn taken_apart(step: Vec<Reply>) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let [cursor, keys]: [Reply; 2] = step.try_into().ok()?;
-    let cursor = cursor
-        .as_bytes()
-        .filter(|cursor| cursor.len() <= 20)?
-        .to_vec();
+    let cursor = cursor.as_bytes().filter(|cursor| cursor.len() <= 20)?;
     let key = |reply| match reply {
         Reply::Bulk(name) => Some(name),
         _ => None,
     };
-    let keys = keys
-        .into_elements()?
-        .into_iter()
-        .map(key)
-        .collect::<Option<_>>()?;
-    Some((cursor, keys))
+    let keys = keys.into_elements()?.into_iter().map(key);
+    Some((cursor.to_vec(), keys.collect::<Option<_>>()?))
 }
 
 /// Which of the keys are filters.
