@@ -40,7 +40,7 @@ pub fn load(args: &[OsString]) -> Result<Loaded, String> {
             let path = PathBuf::from(file);
             loader.read_file(&path, 0)?;
             let path = path.canonicalize().map_err(|e| unreadable(&path, &e))?;
-            loader.settings.config_file = Some(path);
+            loader.loaded.settings.config_file = Some(path);
         }
     }
     loader.save_given = false;
@@ -48,17 +48,14 @@ pub fn load(args: &[OsString]) -> Result<Loaded, String> {
         let applied = loader.apply(&words);
         applied.map_err(|reason| format!("'--{}': {reason}", words.join(" ")))?;
     }
-    Ok(Loaded {
-        settings: loader.settings,
-        warnings: loader.warnings,
-    })
+    Ok(loader.loaded)
 }
 
 /// Loads the text of a file over `settings`, line by line.
 pub(super) fn load_text(settings: Settings, text: &str, path: &Path) -> Result<Settings, String> {
     let mut loader = SettingsLoader::new(settings);
     loader.read(text, path, 0)?;
-    Ok(loader.settings)
+    Ok(loader.loaded.settings)
 }
 
 /// Sorts the words of a command line into settings, each a name with its values.
@@ -93,8 +90,7 @@ fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, String> {
 }
 
 struct SettingsLoader {
-    settings: Settings,
-    warnings: Vec<String>,
+    loaded: Loaded,
     /// Whether save points were given: the first line replaces the default, further lines add to
     /// it.
     save_given: bool,
@@ -102,9 +98,9 @@ struct SettingsLoader {
 
 impl SettingsLoader {
     fn new(settings: Settings) -> Self {
+        let warnings = Vec::new();
         SettingsLoader {
-            settings,
-            warnings: Vec::new(),
+            loaded: Loaded { settings, warnings },
             save_given: false,
         }
     }
@@ -135,9 +131,9 @@ impl SettingsLoader {
                     }
                 }
                 words => {
-                    let before = self.warnings.len();
+                    let before = self.loaded.warnings.len();
                     self.apply(words).map_err(wrong)?;
-                    for warning in self.warnings.iter_mut().skip(before) {
+                    for warning in self.loaded.warnings.iter_mut().skip(before) {
                         *warning = format!("{}, line {}: {warning}", path.display(), index + 1);
                     }
                 }
@@ -159,14 +155,17 @@ impl SettingsLoader {
                 return self.add_save_points(parameter, values);
             }
             return match values {
-                [value] => (parameter.set)(&mut self.settings, value),
-                [_, ..] if parameter.list => (parameter.set)(&mut self.settings, &values.join(" ")),
+                [value] => (parameter.set)(&mut self.loaded.settings, value),
+                [_, ..] if parameter.list => {
+                    (parameter.set)(&mut self.loaded.settings, &values.join(" "))
+                }
                 _ => Err("wrong number of arguments".into()),
             };
         }
         match foreign::find(name) {
             Some(Foreign::Ignored) => {
-                self.warnings
+                self.loaded
+                    .warnings
                     .push(format!("the setting '{name}' has no effect here"));
                 Ok(())
             }
@@ -184,10 +183,10 @@ impl SettingsLoader {
         }
         let mut text = values.join(" ");
         if self.save_given && !text.is_empty() {
-            text = format!("{} {text}", (save.get)(&self.settings));
+            text = format!("{} {text}", (save.get)(&self.loaded.settings));
         }
         self.save_given = true;
-        (save.set)(&mut self.settings, &text)
+        (save.set)(&mut self.loaded.settings, &text)
     }
 
     /// RedisBloom is built in: its arguments are settings. Other modules are not available.
@@ -210,7 +209,8 @@ impl SettingsLoader {
                 cuckoo if cuckoo.starts_with("CF_") => cuckoo.to_lowercase().replace('_', "-"),
                 // Other modules have others.
                 _ => {
-                    self.warnings
+                    self.loaded
+                        .warnings
                         .push(format!("the module argument '{name}' has no effect here"));
                     continue;
                 }

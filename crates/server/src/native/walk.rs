@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use everbloom_commands::Args;
 use everbloom_commands::flags::{FAST, READONLY, WRITE};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
@@ -11,7 +10,6 @@ use super::Handler::{ReadEach, WriteAll};
 use super::{Call, Command, count, error};
 use crate::glob;
 use crate::locked::Locked;
-use crate::stats::WorkerStats;
 use crate::system;
 use everbloom_store::keyspace::{Entry, SHARDS, View, scan};
 
@@ -72,61 +70,35 @@ fn len(view: &View<'_>, db: usize) -> usize {
     (0..SHARDS).map(of).sum()
 }
 
-/// The filters of SCAN.
-struct Search<'a> {
-    pattern: Option<&'a [u8]>,
-    type_name: Option<&'a [u8]>,
-    count: usize,
-}
-
-impl<'a> Search<'a> {
-    fn parse(mut args: Args<'a>) -> Result<Self, Reply> {
-        let mut search = Search {
-            pattern: None,
-            type_name: None,
-            count: 10,
-        };
-        while let Some(word) = args.next_optional() {
-            let value = args.next_optional().ok_or_else(error::syntax)?;
-            match word.to_ascii_uppercase().as_slice() {
-                b"MATCH" => search.pattern = pattern(value),
-                b"TYPE" => search.type_name = Some(value),
-                b"COUNT" => {
-                    let count = integer(value).ok_or_else(error::not_an_integer)?;
-                    search.count = usize::try_from(count)
-                        .ok()
-                        .filter(|count| *count > 0)
-                        .ok_or_else(error::syntax)?;
-                }
-                _ => return Err(error::syntax()),
-            }
-        }
-        Ok(search)
-    }
-
-    fn finds(&self, entry: &Entry, stats: &WorkerStats) -> bool {
-        if !name_matches(entry, self.pattern) {
-            return false;
-        }
-        self.type_name.is_none_or(|wanted| {
-            // Redis looks up the key to learn its type, and counts that.
-            stats.keyspace_hits.add(1);
-            let name = entry.value.type_name().as_bytes();
-            name.eq_ignore_ascii_case(wanted)
-        })
-    }
-}
-
 fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     let cursor = str::from_utf8(args.next_bytes()?).map(str::parse);
     let Ok(Ok(cursor)) = cursor else {
         return Err(Reply::error("ERR invalid cursor"));
     };
-    let search = Search::parse(args)?;
+    let (mut name, mut type_name, mut count) = (None, None, 10);
+    while let Some(word) = args.next_optional() {
+        let value = args.next_optional().ok_or_else(error::syntax)?;
+        match word.to_ascii_uppercase().as_slice() {
+            b"MATCH" => name = pattern(value),
+            b"TYPE" => type_name = Some(value),
+            b"COUNT" => {
+                let number = integer(value).ok_or_else(error::not_an_integer)?;
+                let number = usize::try_from(number).ok().filter(|number| *number > 0);
+                count = number.ok_or_else(error::syntax)?;
+            }
+            _ => return Err(error::syntax()),
+        }
+    }
+    let has_type = |entry: &Entry, wanted: &[u8]| {
+        // Redis looks up the key to learn its type, and counts that.
+        call.stats.keyspace_hits.add(1);
+        let name = entry.value.type_name().as_bytes();
+        name.eq_ignore_ascii_case(wanted)
+    };
     let mut found = Vec::new();
-    let next = scan::step(view, call.session.db, cursor, search.count, |entry| {
-        if search.finds(entry, call.stats) {
+    let next = scan::step(view, call.session.db, cursor, count, |entry| {
+        if name_matches(entry, name) && type_name.is_none_or(|wanted| has_type(entry, wanted)) {
             found.push(Reply::bulk(entry.key()));
         }
     });
