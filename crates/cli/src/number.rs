@@ -8,6 +8,7 @@ use everbloom_plot::label;
 
 /// The most items and the most bytes anybody can mean.
 const MAX_NUMBER: f64 = 1e18;
+
 /// Reads a number of items.
 pub(crate) fn items(text: &str) -> Result<u64, String> {
     let number = evaluate(text, Units::Items)?;

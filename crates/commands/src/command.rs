@@ -16,7 +16,8 @@ use crate::flags::{Flags, WRITE};
 /// const STRLEN: Command<Function> = Command::new("strlen", 2, <[u8]>::len as Function)
 ///     .flags(&[READONLY, FAST])
 ///     .keys(ONE_KEY)
-///     .docs("2.2.0", "Returns the length of a key's string.");
+///     .since("2.2.0")
+///     .does("Returns the length of a key's string.");
 /// assert!(STRLEN.accepts(2) && !STRLEN.accepts(3));
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -143,11 +144,6 @@ impl<H: Copy> Command<H> {
     pub const fn keys(mut self, keys: KeySpec) -> Self {
         self.keys = keys;
         self
-    }
-
-    /// Sets the documentation that every command has.
-    pub const fn docs(self, since: &'static str, summary: &'static str) -> Self {
-        self.since(since).does(summary)
     }
 
     /// Sets the version that first had it.
