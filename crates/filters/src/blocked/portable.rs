@@ -15,7 +15,6 @@ const MAX_LANES: usize = MAX_HASHES as usize;
 
 /// The multiplier of an item's second hash value for this bit: the upper half of a number of
 /// SplitMix64 with state 0, made odd.
-#[expect(clippy::cast_possible_truncation, reason = "half of the bits")]
 const fn multiplier(bit: usize) -> u32 {
     (split_mix(0, bit as u64) >> 32) as u32 | 1
 }

@@ -478,7 +478,7 @@ mod tests {
                 Step::Drop | Step::Push(_) if self.is_text => {}
                 Step::Drop => {
                     if let Some(last) = self.arrays.pop() {
-                        let bytes = last.into_boxed_slice().into();
+                        let bytes = last.into_boxed_slice();
                         self.capture.keep_last(self.arrays.len(), || bytes);
                     }
                 }
