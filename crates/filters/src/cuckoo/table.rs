@@ -7,7 +7,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::mem;
 use core::num::NonZeroU64;
 use core::ops::Range;
 
@@ -193,9 +192,15 @@ impl Table {
     fn exchange(&mut self, at: usize, value: u8, watch: &mut Watch<'_>) -> u8 {
         #[cfg(test)]
         EXCHANGED.set(EXCHANGED.get() + 1);
+        let Some(slot) = self.slots.get(at) else {
+            return value;
+        };
+        let old = *slot;
         watch.note(&self.slots, at..at + 1);
-        let slot = self.slots.get_mut(at);
-        slot.map_or(value, |slot| mem::replace(slot, value))
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = value;
+        }
+        old
     }
 
     /// Frees a slot: the fingerprint replaces another one in its first bucket, and that goes to its

@@ -8,7 +8,7 @@
 )]
 
 use everbloom::hash::{Key, murmur64a};
-use everbloom::redisbloom::{Check, PartsError};
+use everbloom::redisbloom::{Check, PartsError, ValkeyBloom};
 use everbloom::{
     BloomFilter, BloomView, BytesError, Item, Layout, ReadError, ScalableBloomFilter, Span,
 };
@@ -178,6 +178,23 @@ fn windowed() -> ScalableBloomFilter {
         filter.extend(WORDS);
     }
     filter
+}
+
+#[test]
+fn a_view_has_the_error_rate_of_its_filter() {
+    let kind = ValkeyBloom {
+        seed: ValkeyBloom::FIXED_SEED,
+        tightening: 0.5,
+    };
+    let builder = ScalableBloomFilter::builder().error_rate(0.03);
+    let valkey = builder.valkey(kind).build().unwrap();
+    let plain = builder.build().unwrap();
+    let fixed = builder.fixed().build().unwrap();
+    for filter in [windowed(), valkey, plain, fixed] {
+        let bytes = filter.to_bytes();
+        let view = BloomView::new(&bytes).unwrap();
+        assert_eq!(view.error_rate(), filter.error_rate(), "{filter:?}");
+    }
 }
 
 /// As a stored value may be: sums that do not agree, an option nobody knows, a bit array of an odd
