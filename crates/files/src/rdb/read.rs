@@ -233,7 +233,7 @@ impl<R: Read> Reader<R> {
 fn read_version<R: Read>(source: &mut Source<R>) -> Result<u16, ReadError> {
     let magic: [u8; 5] = source.array("the header \"REDIS\"")?;
     if !MAGIC.contains(&&magic) {
-        let found = format_args!("\"{}\"", magic.escape_ascii());
+        let found = format!("\"{}\"", magic.escape_ascii());
         return Err(ReadError::unexpected(0, "the header \"REDIS\"", found));
     }
     let rest: [u8; 4] = source.array("the version")?;
