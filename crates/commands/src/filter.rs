@@ -118,6 +118,12 @@ impl Filter {
         beside + size_of::<Filter>()
     }
 
+    /// The number of items, as the filter counts them.
+    #[inline]
+    pub fn items(&self) -> u64 {
+        each!(self, filter => filter.len())
+    }
+
     /// The bytes of all its arrays.
     pub fn stream_len(&self) -> u64 {
         match self {

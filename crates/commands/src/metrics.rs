@@ -38,12 +38,12 @@ impl Metrics {
     /// a cuckoo filter is made for are its slots.
     #[inline]
     pub fn of(filter: &Filter) -> Self {
-        let (items, capacity) = match filter {
-            Filter::Bloom(filter) => (filter.len(), filter.capacity()),
-            Filter::Cuckoo(filter) => (filter.len(), filter.slots()),
+        let capacity = match filter {
+            Filter::Bloom(filter) => filter.capacity(),
+            Filter::Cuckoo(filter) => filter.slots(),
         };
         let (memory, arrays) = (filter.memory_usage() as u64, filter.arrays() as u64);
-        Metrics([memory, 1, arrays, items, capacity])
+        Metrics([memory, 1, arrays, filter.items(), capacity])
     }
 
     /// Bytes, filters, layers and tables, items, and the items that the filters are made for.

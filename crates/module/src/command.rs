@@ -206,16 +206,16 @@ fn write<F: Family>(
             answers.error(CommandError::ClassicOnly);
         }
         Some(stored) => stored.change(|filter| {
-            let before = items(filter);
+            let before = filter.items();
             call(&mut filter.into());
-            added = items(filter) > before;
+            added = filter.items() > before;
         }),
     }
     let created = created.map(F::into);
     let is_created = created.is_some();
     if let Some(filter) = created {
         // The header of a dump brings its counts along, and adds nothing.
-        added = !changes.repeated && items(&filter) > 0;
+        added = !changes.repeated && filter.items() > 0;
         kept = key.set(Stored::new(filter));
     }
     drop(key);
@@ -243,11 +243,4 @@ fn now_ms() -> u64 {
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     })
-}
-
-fn items(filter: &Filter) -> u64 {
-    match filter {
-        Filter::Bloom(filter) => filter.len(),
-        Filter::Cuckoo(filter) => filter.len(),
-    }
 }

@@ -7,7 +7,7 @@ use everbloom_commands::{COMMANDS, Command, Function};
 use crate::raw::command_info::document;
 use crate::raw::context::{Args, HostContext, LogLevel};
 use crate::raw::data_type::register as register_types;
-use crate::raw::entry::{self, Callback, InfoWriter, Module};
+use crate::raw::entry::{self, Callback, InfoWriter, Module, callback};
 use crate::raw::load as host;
 use crate::types::Stored;
 use crate::{command, config, info};
@@ -24,8 +24,26 @@ struct Bloom;
 entry::export!(Bloom);
 
 impl Module for Bloom {
-    fn load(host: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
-        load(host, args)
+    fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
+        if !host::introduce(context, NAME, VERSION) {
+            return Err("another module has the name bf: RedisBloom, or this one".into());
+        }
+        host::log_panics();
+        // Before anything is registered, which a host may keep when loading fails.
+        config::read_arguments(context, args)?;
+        host::declare_options(context);
+        register_types::<Stored>(context)
+            .map_err(|name| format!("the data type {name} could not be registered"))?;
+        let own_categories =
+            host::add_acl_category(context, c"bloom") && host::add_acl_category(context, c"cuckoo");
+        for (row, callback) in COMMANDS.iter().zip(CALLBACKS) {
+            register(context, row, callback, own_categories)?;
+        }
+        entry::register_info::<Bloom>(context);
+        config::register(context)?;
+        let line = format!("everbloom {} is loaded", env!("CARGO_PKG_VERSION"));
+        context.log(LogLevel::Notice, &line);
+        Ok(())
     }
 
     fn command<const ROW: usize>(host: &mut HostContext<'_>, args: Args<'_>) {
@@ -45,32 +63,10 @@ impl Module for Bloom {
 /// A callback for each row of the table, so that a call needs no look-up by name.
 const CALLBACKS: [Callback; COMMANDS.len()] = {
     macro_rules! of_rows {
-        ($($row:literal)*) => { [$(Callback::of::<Bloom, $row>()),*] };
+        ($($row:literal)*) => { [$(callback::<Bloom, $row>()),*] };
     }
     of_rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
 };
-
-fn load(context: &mut HostContext<'_>, args: Args<'_>) -> Result<(), String> {
-    if !host::introduce(context, NAME, VERSION) {
-        return Err("another module has the name bf: RedisBloom, or this one".into());
-    }
-    host::log_panics();
-    // Before anything is registered, which a host may keep when loading fails.
-    config::read_arguments(context, args)?;
-    host::declare_options(context);
-    register_types::<Stored>(context)
-        .map_err(|name| format!("the data type {name} could not be registered"))?;
-    let own_categories =
-        host::add_acl_category(context, c"bloom") && host::add_acl_category(context, c"cuckoo");
-    for (row, callback) in COMMANDS.iter().zip(CALLBACKS) {
-        register(context, row, callback, own_categories)?;
-    }
-    entry::register_info::<Bloom>(context);
-    config::register(context)?;
-    let line = format!("everbloom {} is loaded", env!("CARGO_PKG_VERSION"));
-    context.log(LogLevel::Notice, &line);
-    Ok(())
-}
 
 fn register(
     context: &HostContext<'_>,

@@ -21,6 +21,9 @@ struct Insert<'a> {
     /// The parameters of the filter if it must be made.
     parameters: Parameters,
     create: bool,
+    valkey: Valkey,
+    /// The error of a number that only valkey-bloom's filters may have.
+    beyond: Option<CommandError>,
     items: &'a [&'a [u8]],
 }
 
@@ -76,16 +79,39 @@ impl Valkey {
     }
 }
 
-/// The options of a BF.INSERT, as they are read.
-struct Options {
-    parameters: Parameters,
-    create: bool,
-    valkey: Valkey,
-    /// The error of a number that only valkey-bloom's filters may have.
-    beyond: Option<CommandError>,
-}
+impl<'a> Insert<'a> {
+    fn parse(mut args: Args<'a>, context: &Context) -> Result<Self, CommandError> {
+        let mut insert = Insert {
+            key: args.next_bytes()?,
+            parameters: Parameters::from(context.defaults),
+            create: true,
+            valkey: Valkey::default(),
+            beyond: None,
+            items: &[],
+        };
+        loop {
+            let word = match args.next_optional() {
+                // valkey-bloom replicates BF.RESERVE as a BF.INSERT without items.
+                None if insert.valkey.is_given() => break,
+                None => return Err(insert.beyond.unwrap_or(args.wrong_arity())),
+                // ITEMS.
+                Some([b'i' | b'I', ..]) => break,
+                Some(word) => word,
+            };
+            let taken = insert.take(word, &mut args);
+            taken.map_err(|error| insert.beyond.unwrap_or(error))?;
+        }
+        insert.items = match (insert.valkey.is_given(), insert.beyond) {
+            (true, _) => args.rest(),
+            (false, Some(error)) => return Err(error),
+            (false, None) => args.next_rest()?,
+        };
+        let parameters = &mut insert.parameters;
+        parameters.valkey = insert.valkey.check(parameters, context)?;
+        parameters.check(&context.defaults)?;
+        Ok(insert)
+    }
 
-impl Options {
     /// Reads an option that begins with this word. The first letters decide; only words that
     /// RedisBloom does not have must be complete. TIGHTENING and VALIDATESCALETO are valkey-bloom's.
     fn take(&mut self, word: &[u8], args: &mut Args<'_>) -> Result<(), CommandError> {
@@ -148,48 +174,6 @@ fn wide<N: TryFrom<i64> + PartialOrd>(
         beyond.get_or_insert(error);
         number::within(text, valkey).map_err(|_| error)
     })
-}
-
-impl<'a> Insert<'a> {
-    fn parse(mut args: Args<'a>, context: &Context) -> Result<Self, CommandError> {
-        let key = args.next_bytes()?;
-        let mut options = Options {
-            parameters: Parameters::from(context.defaults),
-            create: true,
-            valkey: Valkey::default(),
-            beyond: None,
-        };
-        loop {
-            let word = match args.next_optional() {
-                // valkey-bloom replicates BF.RESERVE as a BF.INSERT without items.
-                None if options.valkey.is_given() => break,
-                None => return Err(options.beyond.unwrap_or(args.wrong_arity())),
-                // ITEMS.
-                Some([b'i' | b'I', ..]) => break,
-                Some(word) => word,
-            };
-            let taken = options.take(word, &mut args);
-            taken.map_err(|error| options.beyond.unwrap_or(error))?;
-        }
-        let Options {
-            mut parameters,
-            create,
-            valkey,
-            beyond,
-        } = options;
-        let items = match (valkey.is_given(), beyond) {
-            (true, _) => args.rest(),
-            (false, Some(error)) => return Err(error),
-            (false, None) => args.next_rest()?,
-        };
-        parameters.valkey = valkey.check(&parameters, context)?;
-        Ok(Self {
-            key,
-            parameters: parameters.check(&context.defaults)?,
-            create,
-            items,
-        })
-    }
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING]

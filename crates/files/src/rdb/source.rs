@@ -140,8 +140,7 @@ impl<R: Read> Source<R> {
     fn available(&mut self, expected: &'static str) -> Result<&[u8], ReadError> {
         if self.start == self.end {
             self.empty();
-            self.end = read_some(&mut self.inner, &mut self.buffer)
-                .map_err(|fault| ReadError::new(self.before, fault.named(expected)))?;
+            self.end = read_some(&mut self.inner, &mut self.buffer, self.before, expected)?;
         }
         Ok(self.buffered())
     }
@@ -157,8 +156,7 @@ impl<R: Read> Source<R> {
         let start = out.len();
         out.resize(start + room, 0);
         let place = out.get_mut(start..).unwrap_or_default();
-        let n = read_some(&mut self.inner, place)
-            .map_err(|fault| ReadError::new(self.before, fault.named(expected)))?;
+        let n = read_some(&mut self.inner, place, self.before, expected)?;
         self.crc.update(place.get(..n).unwrap_or_default());
         out.truncate(start + n);
         self.before += n as u64;
@@ -179,27 +177,20 @@ impl<R: Read> Source<R> {
     }
 }
 
-enum Shortage {
-    End,
-    Io(io::Error),
-}
-
-impl Shortage {
-    fn named(self, expected: &'static str) -> Fault {
-        match self {
-            Shortage::End => Fault::Truncated { expected },
-            Shortage::Io(error) => Fault::Io(error),
-        }
-    }
-}
-
-fn read_some(inner: &mut impl Read, place: &mut [u8]) -> Result<usize, Shortage> {
-    loop {
+/// Reads at least one byte; `offset` is that of the first.
+fn read_some(
+    inner: &mut impl Read,
+    place: &mut [u8],
+    offset: u64,
+    expected: &'static str,
+) -> Result<usize, ReadError> {
+    let fault = loop {
         match inner.read(place) {
-            Ok(0) => return Err(Shortage::End),
+            Ok(0) => break Fault::Truncated { expected },
             Ok(n) => return Ok(n),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Shortage::Io(error)),
+            Err(error) => break Fault::Io(error),
         }
-    }
+    };
+    Err(ReadError::new(offset, fault))
 }

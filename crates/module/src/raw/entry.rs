@@ -67,11 +67,9 @@ pub(crate) unsafe fn load<M: Module>(ctx: *mut Ctx, argv: *mut *mut Str, argc: c
 #[derive(Clone, Copy)]
 pub(crate) struct Callback(CommandFn);
 
-impl Callback {
-    /// Has [`Module::command`] run this row.
-    pub(crate) const fn of<M: Module, const ROW: usize>() -> Self {
-        Callback(command::<M, ROW>)
-    }
+/// Has [`Module::command`] run this row.
+pub(crate) const fn callback<M: Module, const ROW: usize>() -> Callback {
+    Callback(command::<M, ROW>)
 }
 
 /// Registers a command. `flags` are words of the module API.
