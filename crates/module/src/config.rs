@@ -60,7 +60,7 @@ static CUCKOO_EXPANSION_FACTOR: NumberSetting =
 static CUCKOO_MAX_EXPANSIONS: NumberSetting = NumberSetting::new(32, (1, 1 << 16));
 
 /// The settings, by our names and by valkey-bloom's.
-const SETTINGS: [(&str, &dyn Setting); 15] = [
+static SETTINGS: [(&str, &dyn Setting); 15] = [
     ("bf-error-rate", &ERROR_RATE),
     ("bloom-fp-rate", &ERROR_RATE),
     ("bf-initial-size", &INITIAL_SIZE),
@@ -79,7 +79,7 @@ const SETTINGS: [(&str, &dyn Setting); 15] = [
 ];
 
 /// The load arguments, besides valkey-bloom's names.
-const ARGUMENTS: [(&str, &dyn Setting); 10] = [
+static ARGUMENTS: [(&str, &dyn Setting); 10] = [
     ("ERROR_RATE", &ERROR_RATE),
     ("INITIAL_SIZE", &INITIAL_SIZE),
     ("EXPANSION", &EXPANSION_FACTOR),

@@ -150,7 +150,7 @@ impl Transfer<'_> {
     }
 
     fn unwatch(&mut self) -> Result<(), Trouble> {
-        self.destination.call(&["UNWATCH"])?;
+        self.destination.call(&[b"UNWATCH"])?;
         Ok(())
     }
 
@@ -265,8 +265,8 @@ impl Transfer<'_> {
             return Ok(true);
         }
         self.source.drain()?;
-        self.source.prepare(&["MULTI"]);
-        self.source.prepare(&["EXEC"]);
+        self.source.prepare(&[b"MULTI"]);
+        self.source.prepare(&[b"EXEC"]);
         self.source.flush()?;
         self.source.demand("MULTI")?;
         Ok(!self.source.demand("EXEC")?.is_null())
@@ -399,7 +399,7 @@ pub(super) fn publish(
         _ => b"RENAME",
     };
     let left = left.map(|left| left.to_string());
-    destination.prepare(&["MULTI"]);
+    destination.prepare(&[b"MULTI"]);
     match &left {
         Some(left) => {
             let expire: [&[u8]; 3] = [b"PEXPIRE", temporary, left.as_bytes()];
@@ -408,7 +408,7 @@ pub(super) fn publish(
         None => destination.prepare(&[b"PERSIST", temporary]),
     }
     destination.prepare(&[rename, temporary, key]);
-    destination.prepare(&["EXEC"]);
+    destination.prepare(&[b"EXEC"]);
     destination.flush()?;
     let mut replies = Vec::new();
     for _ in 0..4 {

@@ -111,7 +111,7 @@ impl Session<'_> {
     fn call(&mut self, words: &[&[u8]]) -> Result<Reply, ClientError> {
         if self.client.is_none() {
             let mut client = Client::connect(self.target)?;
-            client.demand(&[b"SELECT", self.database.as_bytes()])?;
+            client.demand(&["SELECT", &self.database])?;
             self.client = Some(client);
         }
         match &mut self.client {

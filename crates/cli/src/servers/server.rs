@@ -134,7 +134,9 @@ impl Server {
     }
 
     fn must_know(&mut self, commands: &[&str]) -> Result<(), Failure> {
-        let reply = self.call(&[&["COMMAND", "INFO"], commands].concat());
+        let mut request = vec!["COMMAND".as_bytes(), b"INFO"];
+        request.extend(commands.iter().map(|command| command.as_bytes()));
+        let reply = self.call(&request);
         let reply = reply.map_err(|trouble| trouble.into_failure(""))?;
         // An error is no answer: a user may be allowed BF.* and not COMMAND.
         let found = reply.into_elements().unwrap_or_default();
@@ -153,7 +155,7 @@ impl Server {
     pub(crate) fn other_databases(&mut self) -> Vec<u32> {
         let reply = self
             .settle()
-            .and_then(|()| self.call(&["INFO", "keyspace"]));
+            .and_then(|()| self.call(&[b"INFO", b"keyspace"]));
         let reply = reply.unwrap_or(Reply::Null);
         let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default());
         let number = |line: &str| line.strip_prefix("db")?.split(':').next()?.parse().ok();
@@ -226,7 +228,7 @@ impl Server {
     }
 
     /// Adds a request to those that the next `flush` sends.
-    pub(crate) fn prepare<T: AsRef<[u8]>>(&mut self, request: &[T]) {
+    pub(crate) fn prepare(&mut self, request: &[&[u8]]) {
         let node = self.node();
         node.client.prepare(request);
         node.pending += 1;
@@ -270,7 +272,7 @@ impl Server {
     }
 
     /// Sends one request and waits for its reply, which may be an error.
-    pub(crate) fn call<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, Trouble> {
+    pub(crate) fn call(&mut self, request: &[&[u8]]) -> Result<Reply, Trouble> {
         self.prepare(request);
         self.flush()?;
         self.reply()

@@ -117,7 +117,7 @@ pub(crate) fn available() -> bool {
 }
 
 /// A setting of any kind.
-pub(crate) trait Setting {
+pub(crate) trait Setting: Sync {
     /// Registers it, with its value as the default. Its name gets the module's in front, unless it
     /// is to stand `bare`, which only Redis takes, from 8.0 on. False when the host refuses it.
     fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool;
