@@ -21,12 +21,12 @@ pub const SUBCOMMANDS: &[Command] = rows! {
     subcommand("client|id", 2, id).since("5.0.0"),
     /// Return information about the current client connection.
     subcommand("client|info", 2, info).since("6.2.0"),
-    /// Kill connections, by ID, ADDR, LADDR; SKIPME (YES|NO).
+    /// Kill connections, by ID, TYPE, ADDR, LADDR; SKIPME (YES|NO).
     subcommand("client|kill", -3, kill).since("2.4.0").flags(&[ADMIN])
         .usage("<ip:port> | <option> <value> [<option> <value> [...]]"),
-    /// Return information about client connections, or about those with some IDs.
+    /// Return information about client connections, of a TYPE or with some IDs.
     subcommand("client|list", -2, list)
-        .since("2.4.0").flags(&[ADMIN]).usage("[ID <id> [...]]"),
+        .since("2.4.0").flags(&[ADMIN]).usage("[TYPE <type> | ID <id> [...]]"),
     /// Set client meta attr: the library's name or version.
     subcommand("client|setinfo", 4, set_info).since("7.2.0").usage("<option> <value>"),
     /// Assign the name <name> to the current connection.
@@ -110,6 +110,10 @@ fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
 fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let ids: Option<Vec<u64>> = match call.args().rest() {
         [] => None,
+        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => match is_normal(kind)? {
+            true => None,
+            false => Some(Vec::new()),
+        },
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
             let ids = ids.iter().map(|id| client_id(id));
             let ids = ids.collect::<Option<_>>();
@@ -126,6 +130,16 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
         }
     }
     Ok(Reply::verbatim(text))
+}
+
+/// Whether a type is that of all connections here.
+fn is_normal(kind: &[u8]) -> Result<bool, Reply> {
+    let word = String::from_utf8_lossy(kind);
+    match word.to_ascii_lowercase().as_str() {
+        "normal" => Ok(true),
+        "slave" | "replica" | "pubsub" | "master" => Ok(false),
+        _ => Err(Reply::error(format!("ERR Unknown client type '{word}'"))),
+    }
 }
 
 fn client_id(text: &[u8]) -> Option<u64> {
@@ -186,6 +200,8 @@ struct Choice<'a> {
     id: Option<u64>,
     addr: Option<&'a [u8]>,
     laddr: Option<&'a [u8]>,
+    /// Whether a type was given that no connection has.
+    nobody: bool,
     /// Whether it spares the calling connection.
     skip_me: bool,
 }
@@ -204,6 +220,7 @@ impl<'a> Choice<'a> {
                     let refusal = || Reply::error("ERR client-id should be greater than 0");
                     choice.id = Some(client_id(value).ok_or_else(refusal)?);
                 }
+                b"TYPE" => choice.nobody = !is_normal(value)?,
                 b"ADDR" => choice.addr = Some(value),
                 b"LADDR" => choice.laddr = Some(value),
                 b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => choice.skip_me = true,
@@ -218,7 +235,8 @@ impl<'a> Choice<'a> {
         let is_at = |given: Option<&[u8]>, address: &Address| {
             given.is_none_or(|given| address.to_string().as_bytes() == given)
         };
-        self.id.is_none_or(|id| client.id == id)
+        !self.nobody
+            && self.id.is_none_or(|id| client.id == id)
             && is_at(self.addr, &client.addr)
             && is_at(self.laddr, &client.laddr)
     }

@@ -77,6 +77,11 @@ fn connection_commands_answer_as_redis_does() {
         "CLIENT KILL ID x",
         "CLIENT KILL ID 0",
         "CLIENT KILL foo bar",
+        "CLIENT KILL TYPE x",
+        "CLIENT KILL TYPE pubsub",
+        "CLIENT KILL TYPE replica",
+        "CLIENT LIST TYPE x",
+        "CLIENT LIST TYPE pubsub",
         "CLIENT KILL SKIPME x",
         "CLIENT KILL ID",
         "CLIENT KILL",
@@ -119,6 +124,7 @@ fn of_client_kill_options_given_twice_the_last_counts_as_in_redis() {
             spared.ok("PING");
             spared.line("QUIT");
         }
+        assert_eq!(client.number("CLIENT KILL TYPE normal TYPE pubsub"), 0);
         assert_eq!(client.number("CLIENT KILL ID 9999 SKIPME no SKIPME yes"), 0);
     }
 }
@@ -476,7 +482,9 @@ fn connections_are_killed_from_outside() {
     }
     let listed = text(&killer.line(&format!("CLIENT LIST ID {} {}", ids[3], ids[4])));
     assert_eq!(listed.lines().count(), 2, "{listed}");
-    assert_eq!(killer.line("CLIENT KILL SKIPME yes"), Reply::Integer(2));
+    let listed = text(&killer.line("CLIENT LIST TYPE normal"));
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert_eq!(killer.line("CLIENT KILL TYPE normal"), Reply::Integer(2));
     // Not itself, unless it says so; then the reply comes first.
     assert_eq!(text(&killer.line("CLIENT LIST")).lines().count(), 1);
     let me = id(&mut killer);
