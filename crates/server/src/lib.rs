@@ -36,6 +36,7 @@ mod start;
 mod stats;
 mod system;
 mod tls;
+mod totals;
 mod version;
 mod watch;
 mod watches;

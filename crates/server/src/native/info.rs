@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use everbloom_resp::Reply;
 
-use super::table::registry;
 use super::{Call, metrics};
 use crate::config::Settings;
-use crate::server::Server;
-use crate::stats::{self, CommandStats, Counter, WorkerStats};
+use crate::stats::{self, WorkerStats};
 use crate::system;
+use crate::totals::{databases, sent};
 use crate::version::{BLOOM_VERSION, REDIS_VERSION};
-use everbloom_store::keyspace::{SHARDS, View};
+use everbloom_store::keyspace::View;
 use everbloom_store::persistence::figures::{JobFigures, PersistenceFigures};
 
 /// A section: its title, and the function that writes it.
@@ -330,43 +329,8 @@ fn modules(_: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("module", text);
 }
 
-/// A command that was sent, and what all workers counted for it.
-pub struct Sent {
-    /// The command.
-    pub name: &'static str,
-    /// Its index in the registry.
-    pub index: usize,
-    /// Times it ran.
-    pub calls: u64,
-    /// Total nanoseconds.
-    pub nanos: u64,
-    /// Times it was refused before it ran.
-    pub rejected: u64,
-    /// Times it ran and replied with an error.
-    pub failed: u64,
-}
-
-/// The commands that were sent.
-pub fn sent(server: &Server) -> impl Iterator<Item = Sent> {
-    let sums = registry().commands().iter().map(|row| {
-        let sum = |of: fn(&CommandStats) -> &Counter| {
-            let stats = stats::of_command(&server.workers, row.index);
-            stats.map(|it| of(it).get()).sum()
-        };
-        Sent {
-            name: row.name,
-            index: row.index,
-            calls: sum(|it| &it.calls),
-            nanos: sum(|it| &it.nanos),
-            rejected: sum(|it| &it.rejected),
-            failed: sum(|it| &it.failed),
-        }
-    });
-    sums.filter(|it| it.calls + it.rejected > 0)
-}
-
 fn command_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
-    for it in sent(report.call.server) {
+    for it in sent(report.call.registry, report.call.server) {
         let each = percent(it.nanos, it.calls) / 100_000.0;
         out.put(
             &format!("cmdstat_{}", it.name),
@@ -385,40 +349,6 @@ fn error_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
     for (code, count) in stats::error_codes(&report.call.server.workers) {
         out.put(&format!("errorstat_{code}"), format_args!("count={count}"));
     }
-}
-
-/// A database that has keys.
-pub struct Database {
-    /// Its number.
-    pub number: usize,
-    /// The number of its keys.
-    pub keys: usize,
-    /// The number of those that expire.
-    pub expiring: usize,
-    /// The sum of the milliseconds until they expire.
-    left: u64,
-}
-
-/// The databases that have keys. The shards are read one after another.
-pub fn databases(view: &View<'_>) -> Vec<Database> {
-    let empty = |number| Database {
-        number,
-        keys: 0,
-        expiring: 0,
-        left: 0,
-    };
-    let mut sums: Vec<Database> = (0..view.databases()).map(empty).collect();
-    for index in 0..SHARDS {
-        view.with_shard(index, |shard| {
-            for (sum, db) in sums.iter_mut().zip(shard.dbs()) {
-                sum.keys += db.len();
-                sum.expiring += db.expiring();
-                sum.left = sum.left.saturating_add(db.time_left(view.now().ms));
-            }
-        });
-    }
-    sums.retain(|sum| sum.keys > 0);
-    sums
 }
 
 fn keyspace(report: &Report<'_, '_, '_>, out: &mut Fields) {

@@ -26,10 +26,11 @@ use super::figures::kind_name;
 use super::filters::{Found, Named};
 use super::history::History;
 use crate::dispatch::admission;
-use crate::native::info::{self, Database, Sent, sent};
+use crate::native::table::registry;
 use crate::server::Server;
 use crate::stats::{self, CommandStats, Counter, Histogram, WorkerStats};
 use crate::system;
+use crate::totals::{self, Database, Sent, sent};
 
 /// A line for each family: its name and its help.
 const HELP: &str = include_str!("metrics.txt");
@@ -234,7 +235,7 @@ fn clients(page: &mut Page<'_>, server: &Server) -> fmt::Result {
 }
 
 fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
-    let sent: Vec<Sent> = sent(server).collect();
+    let sent: Vec<Sent> = sent(registry(), server).collect();
     let sums = |of: fn(&Sent) -> u64| {
         let rows = sent.iter();
         rows.map(move |it| ([("command", Cow::from(it.name))], of(it)))
@@ -295,7 +296,7 @@ fn memory(page: &mut Page<'_>, server: &Server) -> fmt::Result {
 
 fn keyspace(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     let view = Footprint::none().lock(&server.store.keyspace, false, Now::read());
-    let used = info::databases(&view);
+    let used = totals::databases(&view);
     let each = |of: fn(&Database) -> usize| {
         let rows = used.iter();
         rows.map(move |it| ([("db", Cow::from(it.number.to_string()))], of(it)))

@@ -18,9 +18,10 @@ use super::figures::{Figures, kind_name, label};
 use super::forecast;
 use super::metrics::{Watch, seconds};
 use super::table::{Reading, Row};
-use crate::native::info::sent;
+use crate::native::table::registry;
 use crate::server::Server;
 use crate::stats;
+use crate::totals::sent;
 
 /// The page. NONCE is replaced by the nonce of a response.
 pub const HTML: &str = include_str!("page.html");
@@ -88,7 +89,7 @@ pub fn now(watch: &Watch, trouble: Option<String>) -> Value {
 
 /// The commands that were sent, each with its counters.
 fn commands(server: &Server) -> Vec<Value> {
-    let rows = sent(server).map(|it| {
+    let rows = sent(registry(), server).map(|it| {
         json!({
             "name": it.name, "calls": it.calls, "seconds": seconds(it.nanos),
             "failed": it.failed, "rejected": it.rejected,
