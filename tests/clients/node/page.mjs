@@ -44,7 +44,12 @@ const names = (page) => page.locator('#rows th').allTextContents();
 
 // Waits until the status of the table says so.
 async function matches(page, expected) {
-  await page.locator('#matches', { hasText: expected }).waitFor();
+  try {
+    await page.locator('#matches', { hasText: expected }).waitFor();
+  } catch (error) {
+    const shown = await page.locator('#matches, #trouble').allTextContents();
+    throw new Error(`the page shows ${JSON.stringify(shown)}`, { cause: error });
+  }
 }
 
 async function shoot(page, name) {
