@@ -484,6 +484,7 @@ fn connections_are_killed_from_outside() {
     assert_eq!(listed.lines().count(), 2, "{listed}");
     let listed = text(&killer.line("CLIENT LIST TYPE normal"));
     assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert_eq!(killer.line("CLIENT KILL TYPE replica"), Reply::Integer(0));
     assert_eq!(killer.line("CLIENT KILL TYPE normal"), Reply::Integer(2));
     // Not itself, unless it says so; then the reply comes first.
     assert_eq!(text(&killer.line("CLIENT LIST")).lines().count(), 1);
