@@ -6,12 +6,10 @@
 
 mod support;
 
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use everbloom_client::SpreadFilter;
-use everbloom_dev::{Process, free_port, module, wait_for};
+use everbloom_dev::{Redis, module, wait_for};
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
 use redis::{Connection, RedisResult};
@@ -26,59 +24,38 @@ const SHARDS: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 const SLOTS: u16 = 16_384;
 
-/// A redis-server with the module, which writes each change to its log before it replies.
-struct Node {
-    port: u16,
-    process: Process,
+/// Starts a redis-server with the module, which writes each change to its log before it replies.
+fn start_node() -> Outcome<Redis> {
+    let module = module().to_str().ok_or("the module's path is no text")?;
+    let cluster = ["--cluster-enabled", "yes", "--loadmodule", module];
+    let log = ["--appendonly", "yes", "--appendfsync", "always"];
+    let node = Redis::start(&[cluster, log].concat());
+    Ok(node.ok_or("this example needs redis-server")?)
 }
 
-impl Node {
-    fn start(folder: &Path, port: u16) -> Outcome<Node> {
-        let folder = folder.join(port.to_string());
-        std::fs::create_dir_all(&folder)?;
-        let mut command = Command::new("redis-server");
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
-        command.args(["--cluster-enabled", "yes", "--save", ""]);
-        command.args(["--appendonly", "yes", "--appendfsync", "always"]);
-        command.arg("--loadmodule").arg(module());
-        let process = Process::start(&mut command, &folder);
-        let node = Node { port, process };
-        wait_for("a node", || node.is_ready());
-        Ok(node)
-    }
+fn address(node: &Redis) -> String {
+    format!("redis://{}/", node.addr)
+}
 
-    fn connect(&self) -> RedisResult<Connection> {
-        redis::Client::open(self.address())?.get_connection()
-    }
+fn connect(node: &Redis) -> RedisResult<Connection> {
+    redis::Client::open(address(node))?.get_connection()
+}
 
-    fn address(&self) -> String {
-        format!("redis://127.0.0.1:{}/", self.port)
-    }
-
-    fn is_ready(&self) -> bool {
-        let ping = |mut connection| redis::cmd("PING").exec(&mut connection);
-        self.connect()
-            .is_ok_and(|connection| ping(connection).is_ok())
-    }
-
-    /// Whether it knows nodes for all slots.
-    fn knows_all(&self) -> bool {
-        let ask = |mut connection| redis::cmd("CLUSTER").arg("INFO").query(&mut connection);
-        let info: RedisResult<String> = self.connect().and_then(ask);
-        info.is_ok_and(|info| {
-            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
-        })
-    }
+/// Whether a node knows nodes for all slots.
+fn knows_all(node: &Redis) -> bool {
+    let ask = |mut connection| redis::cmd("CLUSTER").arg("INFO").query(&mut connection);
+    let info: RedisResult<String> = connect(node).and_then(ask);
+    info.is_ok_and(|info| {
+        info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
+    })
 }
 
 /// Starts three nodes and makes a cluster of them, each with a third of the slots.
-fn start_cluster(folder: &Path) -> Outcome<Vec<Node>> {
-    let nodes: Outcome<Vec<Node>> = (0..NODES)
-        .map(|_| Node::start(folder, free_port()))
-        .collect();
+fn start_cluster() -> Outcome<Vec<Redis>> {
+    let nodes: Outcome<Vec<Redis>> = (0..NODES).map(|_| start_node()).collect();
     let nodes = nodes?;
     for (number, node) in (0..).zip(&nodes) {
-        let mut connection = node.connect()?;
+        let mut connection = connect(node)?;
         let mut slots = redis::cmd("CLUSTER");
         let share = SLOTS.div_ceil(NODES);
         let last = SLOTS.min((number + 1) * share) - 1;
@@ -86,11 +63,11 @@ fn start_cluster(folder: &Path) -> Outcome<Vec<Node>> {
         slots.exec(&mut connection)?;
         for other in &nodes {
             let mut meet = redis::cmd("CLUSTER");
-            meet.arg("MEET").arg("127.0.0.1").arg(other.port);
+            meet.arg("MEET").arg("127.0.0.1").arg(other.addr.port());
             meet.exec(&mut connection)?;
         }
     }
-    wait_for("the cluster", || nodes.iter().all(Node::knows_all));
+    wait_for("the cluster", || nodes.iter().all(knows_all));
     Ok(nodes)
 }
 
@@ -102,8 +79,8 @@ struct Spread {
 }
 
 impl Spread {
-    fn create(nodes: &[Node], capacity: u64) -> Outcome<Spread> {
-        let cluster = ClusterClientBuilder::new(nodes.iter().map(Node::address))
+    fn create(nodes: &[Redis], capacity: u64) -> Outcome<Spread> {
+        let cluster = ClusterClientBuilder::new(nodes.iter().map(address))
             .response_timeout(PATIENCE)
             .build()?;
         let mut connection = cluster.get_connection()?;
@@ -136,18 +113,8 @@ impl Seen for Spread {
 }
 
 fn main() -> Outcome {
-    let version = Command::new("redis-server").arg("--version").output();
-    version.map_err(|_| "this example needs redis-server")?;
-    let folder = std::env::temp_dir().join(format!("cluster-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    let outcome = run(&folder);
-    std::fs::remove_dir_all(&folder)?;
-    outcome
-}
-
-fn run(folder: &Path) -> Outcome {
     let pages = argument("items", 1_000_000)?;
-    let mut nodes = start_cluster(folder)?;
+    let mut nodes = start_cluster()?;
     println!("A cluster of {NODES} nodes has {SHARDS} filters, which are one.");
     let spread = Spread::create(&nodes, pages)?;
 
@@ -157,9 +124,9 @@ fn run(folder: &Path) -> Outcome {
     crawl.run(|fetched| {
         println!("After {fetched} of them a node is killed.");
         let mut node = nodes.pop().ok_or("there is no node")?;
-        node.process.kill()?;
-        node.process.wait()?;
-        nodes.push(Node::start(folder, node.port)?);
+        node.kill();
+        node.start_again();
+        nodes.push(node);
         println!("It is started again on its files. The workers go on.");
         Ok(())
     })?;
@@ -168,7 +135,7 @@ fn run(folder: &Path) -> Outcome {
     println!("\nFigures");
     crawl.figures();
     for node in &nodes {
-        let memory = used_memory(&mut node.connect()?)?;
+        let memory = used_memory(&mut connect(node)?)?;
         figure("memory of a node, bytes", memory);
     }
     figure("seconds", format!("{seconds:.2}"));

@@ -28,6 +28,6 @@ mod wait;
 pub use client::Client;
 pub use example::Example;
 pub use module::module;
-pub use process::{Process, Redis, free_port};
+pub use process::{Process, Redis, free_port, start_server};
 pub use random::Random;
 pub use wait::{PATIENCE, StopOnDrop, wait_for, wait_for_ok};

@@ -1,15 +1,22 @@
 //! Programs that a test starts.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::peers;
-use crate::wait::wait_for;
+use crate::wait::PATIENCE;
+
+/// How long a server may take to say whether it has loaded, before it is asked once more.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// A process, killed when dropped.
 #[derive(Debug)]
@@ -28,6 +35,26 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap());
         Process(command.stderr(log).spawn().unwrap())
+    }
+
+    /// Waits until the server that this process is has loaded what there is. An error is how it
+    /// ended instead.
+    pub fn wait_until_loaded(&mut self, addr: SocketAddr, folder: &Path) -> Result<(), ExitStatus> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.try_wait().unwrap() {
+                return Err(status);
+            }
+            if let Ok(mut client) = Client::try_connect(addr) {
+                client.stream.set_read_timeout(Some(ANSWER_TIME)).unwrap();
+                // It may end while it is asked.
+                if client.is_loaded() == Some(true) {
+                    return Ok(());
+                }
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the server does not answer:\n{}", log(folder));
     }
 }
 
@@ -69,36 +96,68 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Debian's redis-server.
+/// What a server logs when another program took its port first.
+const PORT_IS_TAKEN: &str = "Address already in use";
+
+/// How many ports a server is started on before that is its error.
+const MAX_PORTS_TRIED: u32 = 5;
+
+/// Starts a server in a folder, on a port that is free, and waits until it has loaded what there
+/// is. An error is how it ended instead; `log` in the folder says why.
+pub fn start_server(
+    folder: &Path,
+    command: impl Fn(u16) -> Command,
+) -> Result<(Process, SocketAddr), ExitStatus> {
+    let mut tries = 0;
+    loop {
+        let addr = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let mut process = Process::start(&mut command(addr.port()), folder);
+        let Err(status) = process.wait_until_loaded(addr, folder) else {
+            return Ok((process, addr));
+        };
+        // Another program may take the port between the look and the start.
+        tries += 1;
+        if tries == MAX_PORTS_TRIED || !log(folder).contains(PORT_IS_TAKEN) {
+            return Err(status);
+        }
+        fs::remove_file(folder.join("log")).unwrap();
+    }
+}
+
+/// What the programs of a folder said.
+pub fn log(folder: &Path) -> String {
+    fs::read_to_string(folder.join("log")).unwrap_or_default()
+}
+
+/// Debian's redis-server, in a folder of its own.
 #[derive(Debug)]
 pub struct Redis {
     process: Process,
-    args: Vec<String>,
+    settings: Vec<String>,
+    folder: TempDir,
     /// Where it listens.
     pub addr: SocketAddr,
 }
 
 impl Redis {
-    /// Starts one that keeps nothing unless `extra` says so; without one, the test is to skip.
-    pub fn start(extra: &[&str]) -> Option<Redis> {
-        let port = free_port();
-        let port_text = port.to_string();
-        let args = ["--port", &port_text, "--bind", "127.0.0.1", "--save", ""];
-        let quiet = ["--appendonly", "no", "--loglevel", "warning"];
-        let args = args.into_iter().chain(quiet).chain(extra.iter().copied());
-        let args: Vec<String> = args.map(str::to_owned).collect();
-        let Some(process) = spawn(&args) else {
-            peers::missing("redis-server");
+    /// Starts one that keeps nothing unless `settings` say so; without one, the test is to skip.
+    pub fn start(settings: &[&str]) -> Option<Redis> {
+        if !has_redis_server() {
             return None;
-        };
-        let addr = ([127, 0, 0, 1], port).into();
-        let redis = Redis {
+        }
+        let folder = TempDir::new().unwrap();
+        let settings: Vec<String> = settings.iter().copied().map(str::to_owned).collect();
+        let started = start_server(folder.path(), |port| redis_server(port, &settings));
+        let (process, addr) = started.unwrap_or_else(|status| {
+            let log = log(folder.path());
+            panic!("redis-server ended at once with {status}:\n{log}");
+        });
+        Some(Redis {
             process,
-            args,
+            settings,
+            folder,
             addr,
-        };
-        redis.wait_until_loaded();
-        Some(redis)
+        })
     }
 
     /// Ends it as a power failure would.
@@ -109,23 +168,59 @@ impl Redis {
 
     /// Starts it once more, as it was started at first, after it was killed.
     pub fn start_again(&mut self) {
-        self.process = spawn(&self.args).unwrap();
-        self.wait_until_loaded();
-    }
-
-    fn wait_until_loaded(&self) {
-        wait_for("redis-server", || {
-            let client = Client::try_connect(self.addr).ok();
-            client.and_then(|mut client| client.is_loaded()) == Some(true)
-        });
+        let mut command = redis_server(self.addr.port(), &self.settings);
+        self.process = Process::start(&mut command, self.folder.path());
+        let loaded = self
+            .process
+            .wait_until_loaded(self.addr, self.folder.path());
+        loaded.unwrap_or_else(|status| panic!("{status}:\n{}", log(self.folder.path())));
     }
 }
 
-fn spawn(args: &[String]) -> Option<Process> {
+fn has_redis_server() -> bool {
+    let mut probe = Command::new("redis-server");
+    peers::is_there(probe.arg("--version"), "install redis-server")
+}
+
+fn redis_server(port: u16, settings: &[String]) -> Command {
     let mut command = Command::new("redis-server");
     command
-        .args(args)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.spawn().ok().map(Process)
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        .args(["--save", "", "--appendonly", "no", "--loglevel", "warning"])
+        .args(settings);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_server_whose_port_is_taken_starts_on_another() {
+        if !has_redis_server() {
+            return;
+        }
+        let folder = TempDir::new().unwrap();
+        let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let first = Cell::new(Some(taken.local_addr().unwrap().port()));
+        let started = start_server(folder.path(), |port| {
+            redis_server(first.take().unwrap_or(port), &[])
+        });
+        started.unwrap();
+        assert_eq!(first.get(), None);
+    }
+
+    #[test]
+    fn a_server_that_cannot_start_says_why() {
+        if !has_redis_server() {
+            return;
+        }
+        let folder = TempDir::new().unwrap();
+        let settings = ["--nonsense".to_owned()];
+        let started = start_server(folder.path(), |port| redis_server(port, &settings));
+        assert!(!started.unwrap_err().success());
+        assert!(log(folder.path()).contains("nonsense"));
+    }
 }

@@ -1,7 +1,7 @@
 //! A primary, its replica, and a sentinel that says which is which.
 
 use everbloom_client::BitmapFilter;
-use everbloom_dev::{Process, Redis, free_port, wait_for};
+use everbloom_dev::{Redis, start_server, wait_for};
 use redis::sentinel::{SentinelClient, SentinelServerType};
 use std::process::Command;
 
@@ -14,18 +14,17 @@ fn the_filter_is_there_after_a_failover() {
     };
     let (replica, dir) = replica_of(&primary);
     let port = primary.addr.port();
-    let own_port = free_port();
-    let settings = format!(
-        "port {own_port}\nsentinel monitor main 127.0.0.1 {port} 1\n\
-         sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n"
-    );
-    std::fs::write(dir.path().join("sentinel.conf"), settings).unwrap();
-    let mut command = Command::new("redis-server");
-    let _sentinel = Process::start(command.args(["sentinel.conf", "--sentinel"]), dir.path());
-    let addr = ([127, 0, 0, 1], own_port).into();
-    wait_for("the sentinel", || {
-        std::net::TcpStream::connect::<std::net::SocketAddr>(addr).is_ok()
-    });
+    let (_sentinel, addr) = start_server(dir.path(), |own_port| {
+        let settings = format!(
+            "port {own_port}\nsentinel monitor main 127.0.0.1 {port} 1\n\
+             sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n"
+        );
+        std::fs::write(dir.path().join("sentinel.conf"), settings).unwrap();
+        let mut command = Command::new("redis-server");
+        command.args(["sentinel.conf", "--sentinel"]);
+        command
+    })
+    .unwrap();
     let mut sentinel = connect(addr);
     wait_for("the sentinel to find the replica", || {
         let replicas = redis::cmd("SENTINEL").arg("REPLICAS").arg("main").take();

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::thread;
-use std::time::{Duration, Instant};
 
+use everbloom_dev::process::log;
 pub use everbloom_dev::{Client, PATIENCE, free_port, module, wait_for};
-use everbloom_dev::{Process, peers};
+use everbloom_dev::{Process, peers, start_server};
 use everbloom_resp::Reply;
 use tempfile::TempDir;
 
@@ -83,6 +83,9 @@ pub fn try_redis_cli(args: &[&str]) -> Result<String, String> {
     }
 }
 
+/// How a server that should have started ended, and what it logged.
+type Ended = (ExitStatus, String);
+
 /// A server with the module, in a directory of its own, ended when dropped.
 pub struct Host {
     program: PathBuf,
@@ -106,57 +109,60 @@ impl Host {
 
     /// Starts one on what is in a directory.
     pub fn in_dir(dir: TempDir, settings: &[&str], load_args: &[&str]) -> Option<Host> {
-        let mut host = Host::begin(dir, settings, load_args)?;
-        host.wait_until_loaded();
-        Some(host)
+        Some(Host::try_in_dir(dir, settings, load_args)?.unwrap_or_else(ended_at_once))
     }
 
     /// Starts one on a file of keys; if it does not take it, how it ended and what it logged.
-    pub fn on_keys(file: &[u8], settings: &[&str]) -> Option<Result<Host, (ExitStatus, String)>> {
+    pub fn on_keys(file: &[u8], settings: &[&str]) -> Option<Result<Host, Ended>> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("dump.rdb"), file).unwrap();
-        let mut host = Host::begin(dir, settings, &[])?;
-        let loaded = host.loaded();
-        Some(match loaded {
-            Ok(()) => Ok(host),
-            Err(status) => Err((status, host.log())),
-        })
+        Host::try_in_dir(dir, settings, &[])
     }
 
-    fn begin(dir: TempDir, settings: &[&str], load_args: &[&str]) -> Option<Host> {
-        let program = host_program()?;
-        let port = free_port();
+    fn try_in_dir(
+        dir: TempDir,
+        settings: &[&str],
+        load_args: &[&str],
+    ) -> Option<Result<Host, Ended>> {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let (settings, load_args): (Vec<String>, Vec<String>) = (owned(settings), owned(load_args));
-        let process = spawn(&program, dir.path(), port, &settings, &load_args);
-        Some(Host {
-            program,
-            process,
-            settings,
-            load_args,
-            port,
-            dir,
-        })
+        let program = host_program()?;
+        let started = start_server(dir.path(), |port| {
+            command(&program, port, &settings, &load_args)
+        });
+        Some(Host::new(program, dir, settings, load_args, started))
     }
 
     /// Starts one on the file `redis.conf` of a directory, which loads the module.
     pub fn on_file(dir: TempDir, program: &Path) -> Host {
-        let (file, port) = (dir.path().join("redis.conf"), free_port());
+        let file = dir.path().join("redis.conf");
         let text = std::fs::read_to_string(&file).unwrap();
-        let more = "bind 127.0.0.1\nsave \"\"\n";
-        std::fs::write(&file, format!("port {port}\n{more}{text}")).unwrap();
         let settings = vec![file.to_str().unwrap().to_owned()];
-        let process = spawn(program, dir.path(), port, &settings, &[]);
-        let mut host = Host {
-            program: program.into(),
+        let started = start_server(dir.path(), |port| {
+            let more = "bind 127.0.0.1\nsave \"\"\n";
+            std::fs::write(&file, format!("port {port}\n{more}{text}")).unwrap();
+            command(program, port, &settings, &[])
+        });
+        let host = Host::new(program.into(), dir, settings, Vec::new(), started);
+        host.unwrap_or_else(ended_at_once)
+    }
+
+    fn new(
+        program: PathBuf,
+        dir: TempDir,
+        settings: Vec<String>,
+        load_args: Vec<String>,
+        started: Result<(Process, SocketAddr), ExitStatus>,
+    ) -> Result<Host, Ended> {
+        let (process, addr) = started.map_err(|status| (status, log(dir.path())))?;
+        Ok(Host {
+            program,
             process,
             settings,
-            load_args: Vec::new(),
-            port,
+            load_args,
+            port: addr.port(),
             dir,
-        };
-        host.wait_until_loaded();
-        host
+        })
     }
 
     /// Ends it and starts it again on what it left behind. What `SHUTDOWN` saves is up to `how`:
@@ -185,14 +191,10 @@ impl Host {
     }
 
     pub fn start_again(&mut self) {
-        self.process = spawn(
-            &self.program,
-            self.dir.path(),
-            self.port,
-            &self.settings,
-            &self.load_args,
-        );
-        self.wait_until_loaded();
+        let mut command = command(&self.program, self.port, &self.settings, &self.load_args);
+        self.process = Process::start(&mut command, self.dir.path());
+        let loaded = self.process.wait_until_loaded(self.addr(), self.dir.path());
+        loaded.unwrap_or_else(|status| ended_at_once((status, self.log())));
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -205,31 +207,12 @@ impl Host {
 
     /// What it logged.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+        log(self.dir.path())
     }
+}
 
-    fn wait_until_loaded(&mut self) {
-        if let Err(status) = self.loaded() {
-            panic!("the server ended at once with {status}:\n{}", self.log());
-        }
-    }
-
-    /// Returns once it has loaded what there is; when it ended instead, how.
-    fn loaded(&mut self) -> Result<(), ExitStatus> {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return Err(status);
-            }
-            let client = Client::try_connect(self.addr()).ok();
-            // It may end while it is asked.
-            if client.and_then(|mut client| client.is_loaded()) == Some(true) {
-                return Ok(());
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the server does not answer:\n{}", self.log());
-    }
+fn ended_at_once<T>((status, log): Ended) -> T {
+    panic!("the server ended at once with {status}:\n{log}");
 }
 
 impl Drop for Host {
@@ -243,7 +226,7 @@ impl Drop for Host {
     }
 }
 
-fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[String]) -> Process {
+fn command(program: &Path, port: u16, settings: &[String], args: &[String]) -> Command {
     let mut command = Command::new(program);
     if settings.first().is_none_or(|first| first.starts_with("--")) {
         command
@@ -258,7 +241,8 @@ fn spawn(program: &Path, dir: &Path, port: u16, settings: &[String], args: &[Str
             command.args(["--enable-debug-command", "yes"]);
         }
     }
-    Process::start(command.args(settings), dir)
+    command.args(settings);
+    command
 }
 
 /// An array's elements.
