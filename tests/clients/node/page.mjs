@@ -97,6 +97,28 @@ async function byKeyboard(page) {
   await matches(page, '10 filters');
 }
 
+// A late answer does not take the focus from the search.
+async function slowAnswer(page) {
+  await page.goto(`${address}#db=0&key=grown`);
+  await page.locator('#facts', { hasText: 'Layout' }).waitFor();
+  let answer;
+  const asked = new Promise((resolve) => { answer = resolve; });
+  await page.route('**/filters.json?*', async (route) => {
+    await asked;
+    await route.continue();
+  });
+  await page.locator('#all').click();
+  await page.locator('#search').focus();
+  await page.keyboard.type('fu');
+  const answered = page.waitForResponse('**/filters.json?*');
+  answer();
+  await answered;
+  await matches(page, '1 filter whose name contains “fu”');
+  await page.keyboard.type('ll');
+  await matches(page, '1 filter whose name contains “full”');
+  await page.unroute('**/filters.json?*');
+}
+
 // What an operator looks for first, and the values below the pointer.
 async function statuses(page) {
   for (const [search, expected] of [['erring', 'above its rate'], ['full', 'full'], ['grown', 'ok']]) {
@@ -218,6 +240,7 @@ for (const colorScheme of ['light', 'dark']) {
   await page.locator('#rate svg path').waitFor();
   await byKeyboard(page);
   await pages(page);
+  await slowAnswer(page);
   await statuses(page);
   await sinceTheStart(page);
   await page.locator('#search').fill('');
