@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{EVERBLOOM, Outcome, Server, folder, run};
+use crate::support::{EVERBLOOM, Outcome, Server, folder, on_terminal, run};
 use everbloom_dev::{Client, Process, free_port, peers, wait_for};
 use everbloom_resp::Reply;
 
@@ -599,12 +599,6 @@ fn a_service_manager_is_told_when_it_is_ready_and_when_it_ends() {
 
 #[test]
 fn the_log_has_colours_on_a_terminal_only_if_they_are_wanted() {
-    if !peers::is_there(
-        Command::new("script").arg("--version"),
-        "Debian's package bsdutils",
-    ) {
-        return;
-    }
     let folder = folder("serve-colours");
     // It ends at once, after a line of the log: this is no file of its own.
     fs::write(folder.join("dump.rdb"), "nonsense").unwrap();
@@ -613,11 +607,10 @@ fn the_log_has_colours_on_a_terminal_only_if_they_are_wanted() {
         folder.display()
     );
     for (no_color, coloured) in [("", true), ("1", false)] {
-        let mut script = Command::new("script");
-        script
-            .args(["-qec", &serve, "/dev/null"])
-            .env("NO_COLOR", no_color);
-        let shown = run(&mut script).stdout;
+        let Some(mut script) = on_terminal(&serve) else {
+            return;
+        };
+        let shown = run(script.env("NO_COLOR", no_color)).stdout;
         assert!(shown.contains("everbloom"), "{shown}");
         assert_eq!(shown.contains('\x1b'), coloured, "{shown}");
     }

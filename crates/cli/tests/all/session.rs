@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::support::{EVERBLOOM, Outcome, Server, folder, run_with_input};
-use everbloom_dev::{peers, wait_for};
+use crate::support::{EVERBLOOM, Outcome, Server, folder, on_terminal, run_with_input};
+use everbloom_dev::wait_for;
 use everbloom_resp::Reply;
 
 fn piped(server: &Server, lines: &'static str) -> Outcome {
@@ -66,17 +66,9 @@ fn a_server_that_was_told_to_end_is_no_error() {
 
 /// What a terminal shows while `keys` are typed.
 fn typed(server: &Server, history: &str, keys: &[&str]) -> Option<String> {
-    if !peers::is_there(
-        Command::new("script").arg("--version"),
-        "Debian's package bsdutils",
-    ) {
-        return None;
-    }
     let query = format!("{EVERBLOOM} query -p {}", server.port);
-    let mut script = Command::new("script")
-        .args(["-qec", &query, "/dev/null"])
+    let mut script = on_terminal(&query)?
         .env("EVERBLOOM_HISTORY", history)
-        .env("TERM", "xterm")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

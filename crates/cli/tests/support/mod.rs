@@ -228,6 +228,8 @@ pub enum Peer {
     Node,
     /// Go, which fetches go-redis by itself.
     Go,
+    /// `script`, which runs a program in a terminal.
+    Script,
 }
 
 impl Peer {
@@ -251,6 +253,7 @@ impl Peer {
                 &["mod", "download"],
                 "install the Go that tests/clients/go/go.mod asks for",
             ),
+            Peer::Script => ("script", &["--version"], "install bsdutils"),
         };
         let mut probe = Command::new(program);
         match self {
@@ -260,4 +263,13 @@ impl Peer {
         };
         peers::is_there(probe.args(args), advice).then(|| Command::new(program))
     }
+}
+
+/// A command line in a terminal; `None` when the test is to skip.
+pub fn on_terminal(line: &str) -> Option<Command> {
+    let mut script = Peer::Script.find()?;
+    script.args(["-qec", line, "/dev/null"]);
+    // Machines without a terminal have no name for one, and nothing is drawn on a nameless one.
+    script.env("TERM", "xterm");
+    Some(script)
 }
