@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use crate::support::{Server, folder};
 use everbloom::CuckooFilter;
-use everbloom_dev::{Client, peers, wait_for};
+use everbloom_dev::{Client, StopOnDrop, peers, wait_for};
 use everbloom_resp::{Reply, encode_request};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -396,8 +396,11 @@ fn fill<T>(folder: &Path, fsync: &str, then: impl FnOnce(Server) -> T) -> (T, Ve
         let refused = &refused;
         let clients = (0..32).map(|client| scope.spawn(move || add(port, client, refused)));
         let clients: Vec<_> = clients.collect();
+        // A log that is switched off refuses nobody.
+        let stop = StopOnDrop(refused);
         wait_for("a full disk", || is_full(port));
         let done = then(server);
+        drop(stop);
         let acknowledged = clients.into_iter().map(|client| client.join().unwrap());
         (done, acknowledged.collect())
     })

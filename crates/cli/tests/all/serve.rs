@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::{EVERBLOOM, Outcome, Server, folder, on_terminal, run};
-use everbloom_dev::{Client, Process, free_port, peers, wait_for};
+use everbloom_dev::{Client, Process, StopOnDrop, free_port, peers, wait_for};
 use everbloom_resp::Reply;
 
 /// Runs a server that should end by itself.
@@ -472,8 +472,9 @@ fn a_full_disk_refuses_writes_and_loses_none_that_was_acknowledged() {
             }
             acknowledged
         });
+        let stop = StopOnDrop(&full);
         control.until("aof_last_write_status", "err");
-        full.store(true, Ordering::Relaxed);
+        drop(stop);
         assert!(control.error("BF.ADD seen x").starts_with("MISCONF"));
         assert_eq!(ready(metrics), "HTTP/1.1 503 Service Unavailable");
         let pid = server.id().to_string();
