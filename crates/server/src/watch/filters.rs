@@ -18,7 +18,7 @@ use super::figures::{Figures, label};
 use super::table::Table;
 
 /// The time from the start of one walk to that of the next, if it does not take longer.
-pub const INTERVAL: Duration = Duration::from_secs(15);
+pub const INTERVAL: Duration = Duration::from_secs(5);
 /// The number of filters in each list.
 pub const NAMED: usize = 20;
 /// About how many keys are visited under one lock, some hundred microseconds,
