@@ -1,7 +1,8 @@
 //! Programs that a test starts.
 
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpListener};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -89,11 +90,17 @@ pub fn free_port() -> u16 {
     loop {
         let next = start.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
         let port = u16::try_from(FIRST + next % COUNT).unwrap();
-        let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if free(port) && free(port + 10_000) {
+        if nobody_listens(port) && nobody_listens(port + 10_000) {
             return port;
         }
     }
+}
+
+/// Not by binding the port: a program that another thread starts at that moment would inherit the
+/// socket for an instant, and keep the port from the server that it is for.
+fn nobody_listens(port: u16) -> bool {
+    let tried = TcpStream::connect(("127.0.0.1", port));
+    tried.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 /// What a server logs when another program took its port first.
@@ -194,6 +201,7 @@ fn redis_server(port: u16, settings: &[String]) -> Command {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::net::TcpListener;
 
     use super::*;
 
