@@ -4,13 +4,13 @@
 //! turn.
 
 use std::fmt::Write as _;
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use everbloom_dev::free_port;
 use serde::Serialize;
 
 use crate::Options;
@@ -90,7 +90,7 @@ pub fn run(options: &Options) -> Result<()> {
 impl House {
     /// A server with three doors.
     fn open(program: &Path, words: &[&str]) -> Result<Self> {
-        let tls = free_port()?.to_string();
+        let tls = free_port().to_string();
         let [certificate, key, authority] = ["server.crt", "server.key", "authority.crt"]
             .map(|name| format!("{CERTIFICATES}/{name}"));
         let doors = [
@@ -127,7 +127,7 @@ impl House {
 
     /// Ours, with metrics.
     fn watched(program: &Path) -> Result<Self> {
-        let metrics = free_port()?;
+        let metrics = free_port();
         let words = ["serve", "--io-threads", "1", "--bind", "127.0.0.1"];
         let port = metrics.to_string();
         let more = ["--metrics-port", &port];
@@ -206,10 +206,6 @@ fn scrape(port: u16, done: &AtomicBool) -> Result<()> {
 
 fn flags(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 fn table(machine: &Machine, houses: [&House; 2], lines: &[Line]) -> String {

@@ -8,10 +8,9 @@ pub mod acts;
 mod ping;
 
 use std::fmt::Write;
-use std::net::TcpListener;
 
 use anyhow::{Context, Result};
-use everbloom_dev::{Client, wait_for};
+use everbloom_dev::{Client, free_port, wait_for};
 use serde::Serialize;
 
 use crate::Options;
@@ -62,7 +61,7 @@ fn play(
     lines: &mut Vec<Line>,
     servers: &mut Vec<String>,
 ) -> Result<()> {
-    let metrics_port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let metrics_port = free_port();
     let metrics = metrics_port.to_string();
     let log = if scene.log { "yes" } else { "no" };
     let mut words = vec!["--bind", "127.0.0.1", "--save", "", "--appendonly", log];

@@ -1,13 +1,13 @@
 //! The servers, each pinned to the first core, and the load, pinned to the second.
 
 use std::ffi::{OsStr, OsString};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use everbloom_dev::free_port;
 
 use crate::load::Figures;
 use crate::machine::output;
@@ -75,7 +75,7 @@ impl Server {
 
     fn start(command: Command, program: &Path, words: &[&str]) -> Result<Self> {
         let name = file_name(program);
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port();
         let folder = std::env::temp_dir().join(format!("everbloom-benches-{name}-{port}"));
         std::fs::create_dir_all(&folder)?;
         let log = std::fs::File::create(folder.join("log"))?;
