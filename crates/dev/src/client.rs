@@ -151,9 +151,10 @@ impl Client {
         self.text("DEBUG DIGEST")
     }
 
-    /// Whether the server has loaded what there is; `None` when it hangs up.
+    /// Whether the server has loaded its data; `None` when it hangs up, or is silent for too long.
     pub fn is_loaded(&mut self) -> Option<bool> {
         self.try_send(&["PING"]).ok()?;
+        self.stream.peek(&mut [0]).ok()?;
         let reply = self.try_reply()?;
         Some(
             !reply

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use everbloom_resp::Reply;
 use tempfile::TempDir;
 
 use crate::client::Client;
@@ -38,8 +39,7 @@ impl Process {
         Process(command.stderr(log).spawn().unwrap())
     }
 
-    /// Waits until the server that this process is has loaded what there is. An error is how it
-    /// ended instead.
+    /// Waits until this server has loaded its data. An error is how it ended instead.
     pub fn wait_until_loaded(&mut self, addr: SocketAddr, folder: &Path) -> Result<(), ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -48,14 +48,27 @@ impl Process {
             }
             if let Ok(mut client) = Client::try_connect(addr) {
                 client.stream.set_read_timeout(Some(ANSWER_TIME)).unwrap();
-                // It may end while it is asked.
-                if client.is_loaded() == Some(true) {
+                if client.is_loaded() == Some(true) && self.answers(&mut client) {
                     return Ok(());
                 }
             }
             thread::sleep(Duration::from_millis(5));
         }
         panic!("the server does not answer:\n{}", log(folder));
+    }
+
+    /// Whether it is this process that answers, and no other that has its port. A server with a
+    /// password does not say.
+    fn answers(&self, client: &mut Client) -> bool {
+        let asked = client.try_send(&["INFO", "server"]);
+        match asked.ok().and_then(|()| client.try_reply()) {
+            Some(Reply::Bulk(text)) => {
+                let line = format!("\r\nprocess_id:{}\r\n", self.id());
+                String::from_utf8_lossy(&text).contains(&line)
+            }
+            Some(reply) => reply.is_error(),
+            None => false,
+        }
     }
 }
 
@@ -87,13 +100,14 @@ pub fn free_port() -> u16 {
     const COUNT: u32 = 10_000;
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(97);
-    loop {
+    for _ in 0..COUNT {
         let next = start.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
         let port = u16::try_from(FIRST + next % COUNT).unwrap();
         if nobody_listens(port) && nobody_listens(port + 10_000) {
             return port;
         }
     }
+    panic!("no port is free");
 }
 
 /// Not by binding the port: a program that another thread starts at that moment would inherit the
@@ -109,8 +123,8 @@ const PORT_IS_TAKEN: &str = "Address already in use";
 /// How many ports a server is started on before that is its error.
 const MAX_PORTS_TRIED: u32 = 5;
 
-/// Starts a server in a folder, on a port that is free, and waits until it has loaded what there
-/// is. An error is how it ended instead; `log` in the folder says why.
+/// Starts a server in a folder, on a port that is free, and waits until it has loaded its data. An
+/// error is how it ended instead; `log` in the folder says why.
 pub fn start_server(
     folder: &Path,
     command: impl Fn(u16) -> Command,
@@ -200,8 +214,7 @@ fn redis_server(port: u16, settings: &[String]) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::net::TcpListener;
+    use std::cell::{Cell, RefCell};
 
     use super::*;
 
@@ -211,13 +224,20 @@ mod tests {
             return;
         }
         let folder = TempDir::new().unwrap();
-        let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let first = Cell::new(Some(taken.local_addr().unwrap().port()));
+        let (first, others) = (Cell::new(true), RefCell::new(Vec::new()));
         let started = start_server(folder.path(), |port| {
-            redis_server(first.take().unwrap_or(port), &[])
+            if first.take() {
+                // Another server, which answers.
+                let folder = TempDir::new().unwrap();
+                let mut process = Process::start(&mut redis_server(port, &[]), folder.path());
+                let addr = SocketAddr::from(([127, 0, 0, 1], port));
+                process.wait_until_loaded(addr, folder.path()).unwrap();
+                others.borrow_mut().push((process, addr, folder));
+            }
+            redis_server(port, &[])
         });
-        started.unwrap();
-        assert_eq!(first.get(), None);
+        let (_server, addr) = started.unwrap();
+        assert_ne!(addr, others.borrow()[0].1);
     }
 
     #[test]

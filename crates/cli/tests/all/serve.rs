@@ -232,9 +232,11 @@ fn started(
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(out);
-    let server = Process(starter.stderr(log).spawn().unwrap());
+    let mut server = Process(starter.stderr(log).spawn().unwrap());
     let connect = || Client::try_connect(("127.0.0.1", port));
     wait_for("the server", || {
+        let ended = server.try_wait().unwrap();
+        assert_eq!(ended, None, "the server ended at once");
         connect().is_ok_and(|mut client| client.is_loaded() == Some(true))
     });
     (server, connect().unwrap())

@@ -269,7 +269,7 @@ impl Peer {
 pub fn on_terminal(line: &str) -> Option<Command> {
     let mut script = Peer::Script.find()?;
     script.args(["-qec", line, "/dev/null"]);
-    // Machines without a terminal have no name for one, and nothing is drawn on a nameless one.
+    // Without TERM, as in a container, programs draw nothing.
     script.env("TERM", "xterm");
     Some(script)
 }

@@ -25,8 +25,7 @@ fn redis(dir: &Path, extra: &[&str]) -> Option<(Redis, Client)> {
     let dir = dir.to_str().unwrap();
     let settings = [&["--dir", dir, "--appendonly", "yes"], extra].concat();
     let redis = Redis::start(&settings)?;
-    let mut client = Client::connect(redis.addr);
-    wait_for("the load", || client.is_loaded() == Some(true));
+    let client = Client::connect(redis.addr);
     Some((redis, client))
 }
 
