@@ -39,8 +39,19 @@ impl Process {
         Process(command.stderr(log).spawn().unwrap())
     }
 
-    /// Waits until this server has loaded its data. An error is how it ended instead.
-    pub fn wait_until_loaded(&mut self, addr: SocketAddr, folder: &Path) -> Result<(), ExitStatus> {
+    /// Starts a server, and waits until it has loaded its data. An error is how it ended instead;
+    /// `log` in the folder says why.
+    pub fn start_server(
+        command: &mut Command,
+        folder: &Path,
+        addr: SocketAddr,
+    ) -> Result<Process, ExitStatus> {
+        let mut server = Process::start(command, folder);
+        server.wait_until_loaded(addr, folder)?;
+        Ok(server)
+    }
+
+    fn wait_until_loaded(&mut self, addr: SocketAddr, folder: &Path) -> Result<(), ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) = self.try_wait().unwrap() {
@@ -123,8 +134,7 @@ const PORT_IS_TAKEN: &str = "Address already in use";
 /// How many ports a server is started on before that is its error.
 const MAX_PORTS_TRIED: u32 = 5;
 
-/// Starts a server in a folder, on a port that is free, and waits until it has loaded its data. An
-/// error is how it ended instead; `log` in the folder says why.
+/// As [`Process::start_server`], on a port that is free.
 pub fn start_server(
     folder: &Path,
     command: impl Fn(u16) -> Command,
@@ -132,9 +142,9 @@ pub fn start_server(
     let mut tries = 0;
     loop {
         let addr = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let mut process = Process::start(&mut command(addr.port()), folder);
-        let Err(status) = process.wait_until_loaded(addr, folder) else {
-            return Ok((process, addr));
+        let status = match Process::start_server(&mut command(addr.port()), folder, addr) {
+            Ok(server) => return Ok((server, addr)),
+            Err(status) => status,
         };
         // Another program may take the port between the look and the start.
         tries += 1;
@@ -190,11 +200,9 @@ impl Redis {
     /// Starts it once more, as it was started at first, after it was killed.
     pub fn start_again(&mut self) {
         let mut command = redis_server(self.addr.port(), &self.settings);
-        self.process = Process::start(&mut command, self.folder.path());
-        let loaded = self
-            .process
-            .wait_until_loaded(self.addr, self.folder.path());
-        loaded.unwrap_or_else(|status| panic!("{status}:\n{}", log(self.folder.path())));
+        let folder = self.folder.path();
+        let started = Process::start_server(&mut command, folder, self.addr);
+        self.process = started.unwrap_or_else(|status| panic!("{status}:\n{}", log(folder)));
     }
 }
 
@@ -229,10 +237,10 @@ mod tests {
             if first.take() {
                 // Another server, which answers.
                 let folder = TempDir::new().unwrap();
-                let mut process = Process::start(&mut redis_server(port, &[]), folder.path());
                 let addr = SocketAddr::from(([127, 0, 0, 1], port));
-                process.wait_until_loaded(addr, folder.path()).unwrap();
-                others.borrow_mut().push((process, addr, folder));
+                let mut command = redis_server(port, &[]);
+                let other = Process::start_server(&mut command, folder.path(), addr).unwrap();
+                others.borrow_mut().push((other, addr, folder));
             }
             redis_server(port, &[])
         });

@@ -192,9 +192,8 @@ impl Host {
 
     pub fn start_again(&mut self) {
         let mut command = command(&self.program, self.port, &self.settings, &self.load_args);
-        self.process = Process::start(&mut command, self.dir.path());
-        let loaded = self.process.wait_until_loaded(self.addr(), self.dir.path());
-        loaded.unwrap_or_else(|status| ended_at_once((status, self.log())));
+        let started = Process::start_server(&mut command, self.dir.path(), self.addr());
+        self.process = started.unwrap_or_else(|status| ended_at_once((status, self.log())));
     }
 
     pub fn addr(&self) -> SocketAddr {
