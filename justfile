@@ -140,6 +140,11 @@ _bench-build:
 _load-build:
     cargo build --release --manifest-path benches/Cargo.toml
 
+# Count the instructions of the hot paths, and fail when one takes 3 % more than before; `--write` writes
+# benches/instructions/counts.txt. Needs valgrind, redis-server and python3
+instructions *args:
+    benches/instructions/run.py {{ args }}
+
 # Fuzz a target, or all in turn, for some seconds each; needs cargo-fuzz and a nightly toolchain
 fuzz target="all" seconds="60":
     for name in {{ if target == "all" { "$(cargo fuzz list)" } else { target } }}; do \
