@@ -83,7 +83,7 @@ impl Writable {
         match (self, other) {
             (Writable::Own(one), Writable::Own(other)) => {
                 let mut one = ScalableBloomFilter::from(one);
-                one.union(&other.into())?;
+                one.union_at(&other.into(), now_ms())?;
                 Ok(Writable::Own(one.into()))
             }
             (Writable::Dcso(mut one), Writable::Dcso(other)) => {

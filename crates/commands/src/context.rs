@@ -32,6 +32,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// The clock by which windows forget; `None` for the commands of a log or of a primary.
+    pub fn clock(&self) -> Option<u64> {
+        Some(self.now_ms).filter(|now| *now > 0)
+    }
+
     /// The most bytes that a filter made now may take.
     pub fn max_new_filter_bytes(&self) -> u64 {
         self.max_filter_bytes.min(self.free_bytes)

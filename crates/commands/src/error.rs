@@ -81,6 +81,9 @@ pub enum CommandError {
     /// BF.ADVANCE: the filter has no window.
     #[error("ERR the filter has no window")]
     NoWindow,
+    /// BF.MERGE: a clock that was wrong has moved a window.
+    #[error("ERR a window lies ahead of the clock: BF.ADVANCE its key first")]
+    WindowAhead,
     /// BF.ADVANCE: the count is not a positive integer.
     #[error("ERR bad count of generations")]
     AdvanceCount,

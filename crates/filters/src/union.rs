@@ -53,6 +53,17 @@ impl ScalableBloomFilter {
     ///
     /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
     pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
+        self.union_at(other, u64::MAX)
+    }
+
+    /// [`union`](Self::union) at a time of the clock that windows have: those whose newest
+    /// generation lies far ahead of it [begin again](Self::begin_again) first.
+    /// [Example](crate::WindowedBloomFilter::union_at).
+    ///
+    /// # Errors
+    ///
+    /// As [`union`](Self::union).
+    pub fn union_at(&mut self, other: &ScalableBloomFilter, now: u64) -> Result<f64, UnionError> {
         let widths = [self, other].map(|filter| filter.options().hash_width());
         let spans = [self, other].map(|it| it.window().map(|it| (it.span, it.generations)));
         first_broken([
@@ -69,7 +80,14 @@ impl ScalableBloomFilter {
         ])?;
         self.capture = Capture::default();
         match other.window() {
-            Some(window) => self.unite_generations(window, &other.layers)?,
+            Some(window) => {
+                let mut window = window.clone();
+                if window.is_ahead_of(now) {
+                    window.begin_again(now);
+                }
+                self.begin_again(now);
+                self.unite_generations(&window, &other.layers)?;
+            }
             None => self.unite_layers(&other.layers)?,
         }
         self.items = 0;

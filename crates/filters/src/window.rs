@@ -119,6 +119,32 @@ impl Window {
         self.generation_ticks().map_or(0, |ticks| age / ticks)
     }
 
+    /// Whether the newest generation lies more than a generation ahead of the clock, which was wrong
+    /// then or is now. A clock that goes back by less is waited for.
+    /// [Example](crate::WindowedBloomFilter::window).
+    #[must_use]
+    pub fn is_ahead_of(&self, now: u64) -> bool {
+        let ticks = self.generation_ticks();
+        ticks.is_some_and(|ticks| self.newest().began > now.saturating_add(ticks))
+    }
+
+    /// Lets the newest generation begin now. All older ones become one, which has just ended, so
+    /// every item that is found now is found for one window from now on.
+    pub(crate) fn begin_again(&mut self, now: u64) {
+        let oldest = self.kept.first().copied().unwrap_or_default();
+        let older = Generation {
+            layers: u32::try_from(self.past()).unwrap_or(u32::MAX),
+            began: oldest.began.min(now),
+        };
+        let newest = Generation {
+            began: now,
+            ..self.newest()
+        };
+        self.kept.clear();
+        self.kept.extend(Some(older).filter(|it| it.layers > 0));
+        self.kept.push(newest);
+    }
+
     /// When the clock ends the newest generation; `None` for a window of items.
     /// [Example](crate::WindowedBloomFilter::window).
     #[must_use]
@@ -250,13 +276,16 @@ impl ScalableBloomFilter {
     }
 
     /// Begins the generations that the clock asks for. Returns how many these are, and when the
-    /// newest began, if there are any.
+    /// newest began, if there are any. After [`begin_again`](Self::begin_again) they are 0.
     /// [Example](crate::WindowedBloomFilter::advance).
     ///
     /// # Errors
     ///
     /// There is no memory for the new generation; nothing has changed then.
     pub fn advance_to(&mut self, now: u64) -> Result<Option<(u64, u64)>, InsertError> {
+        if self.begin_again(now) {
+            return Ok(Some((0, now)));
+        }
         let Some(window) = self.window() else {
             return Ok(None);
         };
@@ -268,6 +297,15 @@ impl ScalableBloomFilter {
         let began = window.newest().began.saturating_add(passed);
         self.advance(count, began)?;
         Ok(Some((count, began)))
+    }
+
+    /// Begins the window again at this time, if its newest generation lies more than a generation
+    /// ahead of it: a clock was wrong. Every item that is found now is found for one window from now
+    /// on. Returns whether it was so. [Example](crate::WindowedBloomFilter::insert_at).
+    pub fn begin_again(&mut self, now: u64) -> bool {
+        let window = self.window.as_deref_mut();
+        let ahead = window.filter(|window| window.is_ahead_of(now));
+        ahead.map(|window| window.begin_again(now)).is_some()
     }
 
     /// Begins this many new generations, and drops those that are too old then. `now` is when the

@@ -34,7 +34,8 @@ use crate::window::Window;
 /// window of ticks grows.
 ///
 /// The clock is the caller's: any number that grows, such as seconds. If it goes back, nothing is
-/// forgotten earlier.
+/// forgotten earlier. If it goes back by more than a generation, the window begins again at the next
+/// insertion: what is found then is found for one window from then on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowedBloomFilter(ScalableBloomFilter);
 
@@ -67,6 +68,14 @@ impl WindowedBloomFilter {
     ///
     /// Without memory for a new generation or layer the item is still taken, nothing is forgotten
     /// and the error rate rises.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// seen.insert_at("a", 1_000_000); // The clock was wrong.
+    /// seen.insert_at("b", 100);
+    /// assert!(seen.contains_at("a", 160) && !seen.contains_at("a", 176));
+    /// ```
     pub fn insert_at<T: Item + ?Sized>(&mut self, item: &T, now: u64) -> bool {
         if self.0.advance_to(now).is_err() {
             self.0.prolong(now);
@@ -171,7 +180,31 @@ impl WindowedBloomFilter {
     /// [`UnionError`] names a parameter in which the filters differ, or says that there is no
     /// memory; nothing has changed then.
     pub fn union(&mut self, other: &WindowedBloomFilter) -> Result<f64, UnionError> {
-        self.0.union(&other.0)
+        self.union_at(other, u64::MAX)
+    }
+
+    /// [`union`](Self::union) at a time: filters that a wrong clock has moved ahead of it begin
+    /// again, as in [`insert_at`](Self::insert_at), and do not move the other ones ahead.
+    ///
+    /// ```
+    /// use everbloom::{ScalableBloomFilter, Span, WindowedBloomFilter};
+    /// let builder = ScalableBloomFilter::builder().capacity(1000).error_rate(0.01).seed(7);
+    /// let build = || builder.clone().window(Span::Ticks(60), 4, 0).build();
+    /// let mut one = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// let mut other = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// one.insert_at("a", 10);
+    /// other.insert_at("b", 1_000_000);
+    /// one.union_at(&other, 20).unwrap();
+    /// assert!(one.contains_at("a", 70) && one.contains_at("b", 80));
+    /// assert!(!one.contains_at("a", 95) && !one.contains_at("b", 95));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`union`](Self::union).
+    pub fn union_at(&mut self, other: &WindowedBloomFilter, now: u64) -> Result<f64, UnionError> {
+        self.0.union_at(&other.0, now)
     }
 
     /// The number of items in all generations that are kept. [Example](Self::window).
@@ -198,6 +231,7 @@ impl WindowedBloomFilter {
     /// assert_eq!((window.generations, window.next_generation()), (4, Some(45)));
     /// assert_eq!(Span::of_ticks(window.span.ticks().unwrap()), window.span);
     /// assert_eq!((window.ended(44), window.ended(45)), (0, 1));
+    /// assert!(window.is_ahead_of(14) && !window.is_ahead_of(15));
     /// assert_eq!(window.kept.iter().map(|it| it.began).collect::<Vec<_>>(), [0, 30, 30]);
     /// let items = window.items(seen.layers().iter().map(|layer| layer.len()));
     /// assert_eq!(items.map(|(_, items)| items).collect::<Vec<_>>(), [1, 0, 1]);

@@ -1,5 +1,6 @@
 //! BF.ADVANCE: begins generations of a window. It is also how a log or a replica learns of a window
-//! that the clock has moved.
+//! that the clock has moved. There, 0 generations mean that the window
+//! [begins again](everbloom::ScalableBloomFilter::begin_again) at that time.
 
 use super::window::next_number;
 use crate::args::Args;
@@ -19,7 +20,9 @@ struct Advance<'a> {
 }
 
 impl<'a> Advance<'a> {
-    fn parse(mut args: Args<'a>) -> Result<Self, CommandError> {
+    fn parse(mut args: Args<'a>, context: &Context) -> Result<Self, CommandError> {
+        // A log may have 0, a client may not.
+        let least = u64::from(context.clock().is_some());
         let key = args.next_bytes()?;
         let mut advance = Advance {
             key,
@@ -27,7 +30,7 @@ impl<'a> Advance<'a> {
             at: None,
         };
         if args.remaining() % 2 == 1 {
-            let count = next_number(&mut args).filter(|count| *count > 0);
+            let count = next_number(&mut args).filter(|count| *count >= least);
             advance.count = count.ok_or(CommandError::AdvanceCount)?;
         }
         if let Some(word) = args.next_optional() {
@@ -41,19 +44,43 @@ impl<'a> Advance<'a> {
         Ok(advance)
     }
 
-    /// Returns how many generations began, and when the newest did.
-    fn execute(&self, context: &Context, slot: &mut Slot<'_>) -> Result<[u64; 2], CommandError> {
+    /// Changes the filter, and records each change.
+    fn execute(
+        &self,
+        context: &Context,
+        slot: &mut Slot<'_>,
+        changes: &mut dyn Changes,
+    ) -> Result<(), CommandError> {
         let filter = slot.filter()?.ok_or(CommandError::NotFound)?;
-        let window = filter.window().ok_or(CommandError::NoWindow)?;
-        let (count, at) = match self.at {
-            Some(at) => (self.count, at),
-            None => {
-                let ended = window.ended(context.now_ms);
-                (self.count.saturating_add(ended), context.now_ms)
+        filter.window().ok_or(CommandError::NoWindow)?;
+        let clock = context.clock();
+        let again = clock.or(self.at.filter(|_| self.count == 0));
+        if let Some(now) = again
+            && filter.begin_again(now)
+        {
+            self.note(0, now, changes);
+        }
+        if self.count == 0 {
+            return Ok(());
+        }
+        let (count, at) = match (self.at, clock) {
+            // A time ahead of the clock would keep the window from forgetting until then.
+            (Some(at), clock) => (self.count, at.min(clock.unwrap_or(at))),
+            (None, _) => {
+                let now = context.now_ms;
+                let ended = filter.window().map_or(0, |window| window.ended(now));
+                (self.count.saturating_add(ended), now)
             }
         };
         filter.advance(count, at)?;
-        Ok([count, at])
+        self.note(count, at, changes);
+        Ok(())
+    }
+
+    fn note(&self, count: u64, at: u64, changes: &mut dyn Changes) {
+        let numbers = [count, at].map(|number| number.to_string());
+        let [count, at] = numbers.each_ref().map(String::as_bytes);
+        changes.replace(&[&[b"BF.ADVANCE", self.key, count, b"AT", at]]);
     }
 }
 
@@ -65,12 +92,10 @@ pub fn advance(
     answers: &mut dyn Answers,
     changes: &mut dyn Changes,
 ) {
-    let advance = Advance::parse(run.next_args(ADVANCE));
+    let advance = Advance::parse(run.next_args(ADVANCE), context);
     answers.answer(advance.and_then(|advance| {
         changes.touch();
-        let numbers = advance.execute(context, slot)?.map(|it| it.to_string());
-        let [count, at] = numbers.each_ref().map(String::as_bytes);
-        changes.replace(&[&[b"BF.ADVANCE", advance.key, count, b"AT", at]]);
+        advance.execute(context, slot, changes)?;
         Ok(Reply::OK)
     }));
 }

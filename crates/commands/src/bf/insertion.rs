@@ -32,7 +32,8 @@ pub(super) fn insert_items<'a>(
     mut emit: impl FnMut(Result<bool, CommandError>),
 ) -> usize {
     let began_with = filter.stream_len();
-    match filter.advance_to(context.now_ms) {
+    let clock = context.clock();
+    match clock.map_or(Ok(None), |now| filter.advance_to(now)) {
         Ok(Some((count, began))) => insertion.advance(count, began),
         Ok(None) => {}
         // An item that entered an outdated generation would be forgotten too early.

@@ -210,6 +210,45 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A clock that jumps ahead loses what is older. When it goes back, what is found then is found
+    /// for one window from the next insertion on, and not longer than a generation more.
+    #[test]
+    fn a_clock_that_was_wrong_holds_nothing_up(
+        before in prop::collection::vec(0..60_u64, 0..20),
+        ahead in 0..100_000_u64,
+        back in 0..200_u64,
+        generations in 1_u32..6,
+        by_log in any::<bool>(),
+    ) {
+        let ticks = 120_u64;
+        let generation = ticks.div_ceil(u64::from(generations));
+        let mut seen = window(1000, 1e-10, Span::Ticks(ticks), generations);
+        let mut now = 1000;
+        for (item, step) in (0_u64..).zip(&before) {
+            now += step;
+            seen.insert_at(&item, now);
+        }
+        match by_log {
+            true => seen.advance(1, now + ahead).unwrap(),
+            false => _ = seen.insert_at(&500_u64, now + ahead),
+        }
+        now = (now + back).min(now + ahead);
+        let is_ahead = seen.window().unwrap().is_ahead_of(now);
+        let found: Vec<u64> = (0..600).filter(|item| seen.contains_at(item, now)).collect();
+        seen.insert_at(&501_u64, now);
+        prop_assert!(!seen.window().unwrap().is_ahead_of(now));
+        prop_assert!(seen.contains_at(&501_u64, now + ticks));
+        if is_ahead {
+            prop_assert!(found.iter().all(|item| seen.contains_at(item, now + ticks - 1)));
+            let parts = ScalableBloomFilter::from(seen.clone()).parts();
+            prop_assert!(parts.validate(u64::MAX, Check::DumpHeader).is_ok(), "{:?}", parts);
+        }
+        let longest = now + (u64::from(generations) + 2) * generation;
+        prop_assert!((0..600_u64).all(|item| !seen.contains_at(&item, longest)));
+    }
+}
+
 fn before_len(filter: &WindowedBloomFilter, now: u64) -> u64 {
     let filter = ScalableBloomFilter::from(filter.clone());
     filter
