@@ -45,6 +45,16 @@ impl InProcess {
             Some(command) if command.accepts(args.len()) => match command.handler {
                 Function::Bloom(action) => self.run(action, args),
                 Function::Cuckoo(action) => self.run(action, args),
+                Function::Scan(function) => {
+                    let value = self.keys.get(&(self.db, args[1].to_vec()));
+                    let (slot, filter) = match value {
+                        None => (ReadSlot::Missing, None),
+                        Some(Value::Filter(filter)) => (ReadSlot::Held(filter), Some(filter)),
+                        Some(Value::String) => (ReadSlot::OtherType, None),
+                    };
+                    let piece = function(args, slot).map(|piece| piece.into_reply(filter));
+                    piece.unwrap_or_else(Reply::from)
+                }
                 Function::Replace(_) => panic!("RedisBloom has no such command"),
             },
             Some(command) => command.wrong_arity().into(),

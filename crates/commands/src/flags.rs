@@ -49,8 +49,6 @@ pub const TELLS_HEALTH: Flags = Flags(1 << 19);
 pub const HIDES_SUBCOMMANDS: Flags = Flags(1 << 20);
 /// The reply depends on the protocol, for which a host may have to ask.
 pub const DEPENDS_ON_PROTOCOL: Flags = Flags(1 << 21);
-/// Gives the arrays of a filter in pieces, each of megabytes.
-pub const GIVES_PIECES: Flags = Flags(1 << 22);
 
 /// The names of those that COMMAND shows.
 const NAMES: [&str; 13] = [

@@ -13,6 +13,7 @@
 //! | [`args`], [`number`] | reading arguments: a cursor, and what counts as a number |
 //! | [`filter`] | a filter of either kind |
 //! | [`run`] | the requests of a call, and where answers and changes go |
+//! | [`piece`] | a piece of a dump |
 //! | [`slot`], [`context`] | what a host lends a command |
 //! | [`error`] | every error text, once |
 //! | [`bf`], [`cf`] | the commands, one family a file |
@@ -52,6 +53,7 @@ pub mod format;
 mod insertion;
 pub mod metrics;
 pub mod number;
+pub mod piece;
 pub mod run;
 pub mod slot;
 pub mod synopsis;

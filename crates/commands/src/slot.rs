@@ -84,6 +84,17 @@ impl<'a, F: Family> From<&'a Filter> for ReadSlot<'a, F> {
     }
 }
 
+impl<'a> ReadSlot<'a, Filter> {
+    /// The same to a command on filters of one family.
+    pub fn of_family<F: Family>(self) -> ReadSlot<'a, F> {
+        match self {
+            ReadSlot::Missing => ReadSlot::Missing,
+            ReadSlot::Held(filter) => filter.into(),
+            ReadSlot::OtherType => ReadSlot::OtherType,
+        }
+    }
+}
+
 impl<'a, F> ReadSlot<'a, F> {
     /// The filter, or the error of a command that needs one.
     pub fn required(self) -> Result<&'a F, CommandError> {

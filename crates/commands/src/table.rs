@@ -6,7 +6,10 @@ use crate::bf::{add, advance, debug, dump, exists, info, insert, load, reserve, 
 use crate::cf;
 use crate::command::{ALL_KEYS, Command, ONE_KEY, OURS};
 use crate::context::Context;
-use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, Flags, GIVES_PIECES, READONLY, WRITE};
+use crate::error::CommandError;
+use crate::filter::Filter;
+use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, Flags, READONLY, WRITE};
+use crate::piece::Piece;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::{CuckooFilter, ScalableBloomFilter};
@@ -18,11 +21,17 @@ pub enum Function {
     Bloom(Action<ScalableBloomFilter>),
     /// Works on cuckoo filters.
     Cuckoo(Action<CuckooFilter>),
+    /// Looks at its key, and names bytes of the filter there, which the host reads. They may be
+    /// megabytes.
+    Scan(ScanFn),
     /// Looks at its keys, and makes the Bloom filter of the first of them anew. The host stores it,
     /// with the expiry that the key had, and records the request.
     Replace(ReplaceFn),
 }
 
+/// A function that is given a request and what its key holds, and says which piece of the filter it
+/// answers with.
+pub type ScanFn = fn(&[&[u8]], ReadSlot<'_, Filter>) -> Result<Piece, CommandError>;
 /// A function that is given a request and what its keys hold, and makes a filter for the first.
 pub type ReplaceFn = fn(&Context, &[&[u8]], &[ReadSlot<'_>]) -> Replaced;
 
@@ -50,7 +59,7 @@ pub type WriteFn<F> =
     fn(&Context, &mut Run<'_>, &mut Slot<'_, F>, &mut dyn Answers, &mut dyn Changes);
 
 use Action::{Read, Write};
-use Function::{Bloom, Cuckoo, Replace};
+use Function::{Bloom, Cuckoo, Replace, Scan};
 
 impl Function {
     /// Whether it may change or create its key.
@@ -76,6 +85,7 @@ const fn row(name: &'static str, arity: i32, function: Function) -> Command<Func
         Bloom(Write(_)) => (&[WRITE, DENYOOM], &["@write", "@bloom"]),
         Cuckoo(Read(_)) => (&[READONLY, FAST], &["@read", "@cuckoo"]),
         Cuckoo(Write(_)) => (&[WRITE], &["@write", "@cuckoo"]),
+        Scan(_) => (&[READONLY], &["@read", "@bloom"]),
         Replace(_) => (&[WRITE], &["@write", "@bloom"]),
     };
     Command::new(name, arity, function)
@@ -165,9 +175,9 @@ pub static COMMANDS: &[Command<Function>] = &[
         .since("2.4.4")
         .takes("O(1)", "key")
         .acl(ACL_FAST_READ),
-    bloom(dump::SCANDUMP, 3, Read(dump::scandump))
+    row(dump::SCANDUMP, 3, Scan(dump::scandump))
         .does("Begins or continues an incremental dump of a filter")
-        .flags(&[FAST, GIVES_PIECES])
+        .flags(&[FAST])
         .takes(PER_PIECE, "key iterator")
         .tips(DONT_CACHE),
     bloom(dump::LOADCHUNK, 4, Write(dump::loadchunk))
@@ -265,9 +275,10 @@ pub static COMMANDS: &[Command<Function>] = &[
         .since(OURS)
         .takes("O(t) for t tables", "key")
         .tips(DONT_CACHE),
-    cuckoo(cf::dump::SCANDUMP, 3, Read(cf::dump::scandump))
+    row(cf::dump::SCANDUMP, 3, Scan(cf::dump::scandump))
         .does("Begins or continues an incremental dump of a cuckoo filter")
-        .flags(&[GIVES_PIECES])
+        .flags(&[FAST])
+        .acl(&["@read", "@cuckoo"])
         .takes(PER_PIECE, "key position")
         .tips(DONT_CACHE),
     cuckoo(cf::dump::LOADCHUNK, 4, Write(cf::dump::loadchunk))
@@ -344,6 +355,15 @@ mod tests {
                     Function::Cuckoo(Write(function)) => {
                         let mut slot = Slot::Held(&mut cuckoo.clone());
                         function(&context, run, &mut slot, answers, &mut ());
+                    }
+                    Function::Scan(function) => {
+                        let filter = match command.name.starts_with("bf") {
+                            true => bloom.clone().into(),
+                            false => cuckoo.clone().into(),
+                        };
+                        let piece = function(words, ReadSlot::Held(&filter));
+                        let reply = piece.map(|piece| piece.into_reply(Some(&filter)));
+                        answers.answer(reply);
                     }
                     Function::Replace(function) => {
                         let made = function(&context, words, &[ReadSlot::Held(&bloom); 2]);

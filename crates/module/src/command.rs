@@ -37,6 +37,13 @@ pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Arg
         Some(key) => match row.handler {
             Function::Bloom(action) => run_on(host, row, action, key, &words),
             Function::Cuckoo(action) => run_on(host, row, action, key, &words),
+            Function::Scan(function) => {
+                let key = Key::open_to_read(host, key);
+                let piece = function(&words, any_slot(key.as_ref()));
+                let filter = key.as_ref().and_then(|key| key.value::<Stored>());
+                let filter = filter.map(Stored::filter);
+                answers.answer(piece.map(|piece| piece.into_reply(filter)));
+            }
             Function::Replace(function) => replace(host, row, function, args, &words),
         },
     }
@@ -133,10 +140,15 @@ fn replace(
 
 /// What a key holds.
 fn slot<'k, F: Family>(key: Option<&'k ReadKey<'_>>) -> ReadSlot<'k, F> {
+    any_slot(key).of_family()
+}
+
+/// What a key holds, of any family.
+fn any_slot<'k>(key: Option<&'k ReadKey<'_>>) -> ReadSlot<'k, Filter> {
     match key.filter(|key| !key.is_empty()) {
         None => ReadSlot::Missing,
         Some(key) => match key.value::<Stored>() {
-            Some(stored) => stored.filter().into(),
+            Some(stored) => ReadSlot::Held(stored.filter()),
             None => ReadSlot::OtherType,
         },
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use everbloom::hash::Key;
 use everbloom_commands::command::KeySpec;
-use everbloom_commands::flags::{GIVES_PIECES, READONLY, WRITE};
+use everbloom_commands::flags::{READONLY, WRITE};
 use everbloom_commands::{Action, Args, Context, Function, KeySource};
 use everbloom_files::Text;
 use everbloom_resp::Reply;
@@ -167,8 +167,11 @@ impl Registered {
     /// Whether it works on the value of one key, and replies at once.
     #[inline]
     pub fn is_on_value(&self) -> bool {
-        matches!(self.handler, Handler::Filter(_) | Handler::Text(_))
-            && !self.flags.has(GIVES_PIECES)
+        use Function::{Bloom, Cuckoo};
+        matches!(
+            self.handler,
+            Handler::Filter(Bloom(_) | Cuckoo(_)) | Handler::Text(_)
+        )
     }
 }
 

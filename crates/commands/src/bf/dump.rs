@@ -9,8 +9,10 @@
 use crate::args::Args;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::filter::Filter;
 use crate::format::header;
 use crate::number;
+use crate::piece::{self, Content, Piece};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::ScalableBloomFilter;
@@ -20,37 +22,45 @@ use everbloom_resp::Reply;
 pub(crate) const SCANDUMP: &str = "bf.scandump";
 pub(crate) const LOADCHUNK: &str = "bf.loadchunk";
 
-/// The longest piece that BF.SCANDUMP gives, in bytes.
-pub const MAX_CHUNK: usize = 16 << 20;
-
 /// One piece of the dump of a filter, and the iterator that BF.LOADCHUNK takes with it; `None`
 /// behind the last. The same iterator is the one of the next piece. A host that rewrites its log
 /// starts with iterator 0 and writes `BF.LOADCHUNK key iterator piece` for each piece.
 pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> Option<(i64, Vec<u8>)> {
-    let Some(number) = u64::try_from(iterator).ok()?.checked_sub(1) else {
-        let next = i64::try_from(filter.stream_start()).ok()?.checked_add(1)?;
-        return Some((next, header::encode(filter)));
+    let Piece { next, content } = piece_at(filter, iterator).ok()??;
+    let data = match content {
+        Content::Made(Reply::Bulk(header)) => header,
+        Content::Made(_) => return None,
+        Content::Bytes(part) => piece::read(part, |offset, max| filter.stream_chunk(offset, max)),
     };
-    let offset = number.checked_sub(filter.stream_start())?;
-    let data = filter.stream_chunk(offset, MAX_CHUNK)?;
-    let next = iterator.checked_add(i64::try_from(data.len()).ok()?)?;
-    Some((next, data.into_owned()))
+    Some((next, data))
+}
+
+/// The piece that an iterator stands for; `None` behind the last.
+fn piece_at(filter: &ScalableBloomFilter, iterator: i64) -> Result<Option<Piece>, CommandError> {
+    let start = filter.stream_start();
+    let Ok(number) = u64::try_from(iterator) else {
+        return Ok(None);
+    };
+    // Iterators from 1 on are 1 more than the number of a byte.
+    let Some(number) = number.checked_sub(1) else {
+        let next = i64::try_from(start).ok().and_then(|it| it.checked_add(1));
+        return Ok(next.map(|next| Piece::header(next, header::encode(filter))));
+    };
+    let offset = number
+        .checked_sub(start)
+        .ok_or(CommandError::DumpOutdated)?;
+    let chunk = |offset, max| filter.stream_chunk(offset, max);
+    Ok(Piece::of_arrays(iterator, offset, chunk))
 }
 
 /// `BF.SCANDUMP key iterator`
-pub fn scandump(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
-    let request = run.next_args(SCANDUMP).exactly();
-    answers.answer(request.and_then(|[_, iterator]| {
-        // The key is checked before the iterator, as in RedisBloom.
-        let filter = slot.required()?;
-        let iterator = number::integer(iterator).ok_or(CommandError::ScanIterator)?;
-        // Iterators from 1 on are 1 more than the number of a byte.
-        if (1..=filter.stream_start()).contains(&iterator.max(0).unsigned_abs()) {
-            return Err(CommandError::DumpOutdated);
-        }
-        let (next, data) = piece(filter, iterator).unwrap_or_default();
-        Ok(Reply::Array(vec![Reply::Integer(next), Reply::Bulk(data)]))
-    }));
+pub fn scandump(request: &[&[u8]], slot: ReadSlot<'_, Filter>) -> Result<Piece, CommandError> {
+    let [_, iterator] = Args::new(SCANDUMP, request).exactly()?;
+    // The key is checked before the iterator, as in RedisBloom.
+    let filter = slot.of_family::<ScalableBloomFilter>().required()?;
+    let iterator = number::integer(iterator).ok_or(CommandError::ScanIterator)?;
+    let piece = piece_at(filter, iterator)?;
+    Ok(piece.unwrap_or_else(|| Piece::end(Reply::Bulk(Vec::new()))))
 }
 
 #[derive(Debug)]

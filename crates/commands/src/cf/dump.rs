@@ -6,11 +6,12 @@
 //! the piece.
 
 use crate::args::Args;
-use crate::bf::dump::MAX_CHUNK;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::filter::Filter;
 use crate::format::header::cuckoo as header;
 use crate::number;
+use crate::piece::{self, Content, Piece};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::{CuckooError, CuckooFilter};
@@ -26,34 +27,34 @@ const HEADER: i64 = 1;
 /// one. A host that rewrites its log starts with position 0 and writes
 /// `CF.LOADCHUNK key position piece` for each piece.
 pub fn piece(filter: &CuckooFilter, position: u64) -> Option<(i64, Vec<u8>)> {
-    let Some(offset) = position.checked_sub(1) else {
-        return Some((HEADER, header::encode(&filter.parts())));
+    let Piece { next, content } = piece_at(filter, i64::try_from(position).ok()?)?;
+    let data = match content {
+        Content::Made(Reply::Bulk(header)) => header,
+        Content::Made(_) => return None,
+        Content::Bytes(part) => piece::read(part, |offset, max| filter.stream_chunk(offset, max)),
     };
-    let data = filter.stream_chunk(offset, MAX_CHUNK)?;
-    let next = position.checked_add(data.len() as u64)?;
-    Some((i64::try_from(next).ok()?, data.into_owned()))
+    Some((next, data))
+}
+
+/// The piece that a position stands for; `None` behind the last.
+fn piece_at(filter: &CuckooFilter, position: i64) -> Option<Piece> {
+    let Some(offset) = u64::try_from(position).ok()?.checked_sub(1) else {
+        return Some(Piece::header(HEADER, header::encode(&filter.parts())));
+    };
+    let chunk = |offset, max| filter.stream_chunk(offset, max);
+    Piece::of_arrays(position, offset, chunk)
 }
 
 /// `CF.SCANDUMP key position`
-pub fn scandump(
-    _: &Context,
-    run: &mut Run<'_>,
-    slot: ReadSlot<'_, CuckooFilter>,
-    answers: &mut dyn Answers,
-) {
-    let request = run.next_args(SCANDUMP).exactly();
-    answers.answer(request.and_then(|[_, position]| {
-        // The position is checked before the key.
-        let position = number::integer(position).and_then(|number| u64::try_from(number).ok());
-        let position = position.ok_or(CommandError::InvalidPosition)?;
-        let filter = slot.required()?;
-        // RedisBloom gives nothing of a filter without items, not even its header.
-        let found = (!filter.is_empty()).then(|| piece(filter, position));
-        Ok(Reply::Array(match found.flatten() {
-            Some((next, data)) => vec![Reply::Integer(next), Reply::Bulk(data)],
-            None => vec![Reply::Integer(0), Reply::Null],
-        }))
-    }));
+pub fn scandump(request: &[&[u8]], slot: ReadSlot<'_, Filter>) -> Result<Piece, CommandError> {
+    let [_, position] = Args::new(SCANDUMP, request).exactly()?;
+    // The position is checked before the key.
+    let position = number::integer(position).filter(|number| *number >= 0);
+    let position = position.ok_or(CommandError::InvalidPosition)?;
+    let filter = slot.of_family::<CuckooFilter>().required()?;
+    // RedisBloom gives nothing of a filter without items, not even its header.
+    let found = (!filter.is_empty()).then(|| piece_at(filter, position));
+    Ok(found.flatten().unwrap_or_else(|| Piece::end(Reply::Null)))
 }
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! BF.SCANDUMP and BF.LOADCHUNK.
 
 use crate::keyspace::{Keyspace, Value, pieces};
-use everbloom_commands::bf::dump::MAX_CHUNK;
+use everbloom_commands::piece::MAX_CHUNK;
 
 fn grown() -> Keyspace {
     let mut keys = Keyspace::default();

@@ -92,6 +92,16 @@ impl Keyspace {
             match function {
                 Function::Bloom(action) => self.act(action, run, &mut replies),
                 Function::Cuckoo(action) => self.act(action, run, &mut replies),
+                Function::Scan(function) => {
+                    let (request, filter) = (run.first(), self.keys.get(run.key()));
+                    let filter = match filter {
+                        Some(Value::Filter(filter)) => Some(filter),
+                        _ => None,
+                    };
+                    let piece = function(request, self.any_slot(run.key()));
+                    replies.answer(piece.map(|piece| piece.into_reply(filter)));
+                    run.take(1);
+                }
                 Function::Replace(function) => self.replace(function, run, &mut replies),
             }
             if run.is_empty() {
@@ -147,6 +157,14 @@ impl Keyspace {
         match self.keys.get(key) {
             None => ReadSlot::Missing,
             Some(Value::Filter(filter)) => filter.into(),
+            Some(Value::Other) => ReadSlot::OtherType,
+        }
+    }
+
+    fn any_slot(&self, key: &[u8]) -> ReadSlot<'_, Filter> {
+        match self.keys.get(key) {
+            None => ReadSlot::Missing,
+            Some(Value::Filter(filter)) => ReadSlot::Held(filter),
             Some(Value::Other) => ReadSlot::OtherType,
         }
     }

@@ -1,9 +1,9 @@
 //! Runs an admitted command: under the locks of its keys, with its changes recorded.
 
-use everbloom::{CuckooFilter, ScalableBloomFilter};
-use everbloom_commands::flags::{GIVES_PIECES, WRITE};
-use everbloom_commands::table::ReplaceFn;
+use everbloom_commands::flags::WRITE;
+use everbloom_commands::table::{ReplaceFn, ScanFn};
 use everbloom_commands::{Action, Answers, Function, ReadSlot, Run};
+use everbloom_files::Value;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::{Entry, Footprint, View};
 
@@ -51,10 +51,10 @@ pub fn run_locked(
         return Some(reply);
     }
     let reply = match call.command.handler {
-        Handler::Filter(function) if offloads(call, function, locked) => return None,
         Handler::Filter(Function::Bloom(action)) => return run_on(call, action, locked, answers),
         Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, locked, answers),
         Handler::Text(action) => return run_on(call, action, locked, answers),
+        Handler::Filter(Function::Scan(function)) => scan(call, function, locked),
         Handler::Filter(Function::Replace(function)) => replace(call, function, locked),
         Handler::Exec => Err(Reply::error("ERR EXEC without MULTI")),
         Handler::Plain(function) => function(call),
@@ -101,16 +101,17 @@ fn replace(call: &Call<'_>, function: ReplaceFn, locked: &mut Locked<'_>) -> Res
     Ok(reply)
 }
 
-/// Whether a command has offloaded its work to another thread.
-fn offloads(call: &Call<'_>, function: Function, view: &View<'_>) -> bool {
-    if !call.command.flags.has(GIVES_PIECES) {
-        return false;
+/// Answers with a piece of a filter.
+fn scan(call: &Call<'_>, function: ScanFn, view: &View<'_>) -> Result<Reply, Reply> {
+    let key = Run::one(call.args).key();
+    let value = call.look_up(view, key).map(|entry| &entry.value);
+    let piece = function(call.args, value::any_slot(value))?;
+    if long::offloads_piece(call, &piece, function) {
+        return Ok(Reply::Null);
     }
-    let key = call.args.get(1).copied().unwrap_or_default();
-    let value = view.peek(call.session.db, key).map(|entry| &entry.value);
-    match function {
-        Function::Bloom(_) => long::offloads_piece::<ScalableBloomFilter>(call, value),
-        Function::Cuckoo(_) => long::offloads_piece::<CuckooFilter>(call, value),
-        Function::Replace(_) => false,
-    }
+    let filter = match value {
+        Some(Value::Filter(filter)) => Some(filter),
+        _ => None,
+    };
+    Ok(piece.into_reply(filter))
 }

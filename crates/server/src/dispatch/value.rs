@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use everbloom::{CuckooFilter, ScalableBloomFilter};
 use everbloom_commands::table::WriteFn;
-use everbloom_commands::{Action, Answers, Context, Family, ReadSlot, Run, Slot};
+use everbloom_commands::{Action, Answers, Context, Family, Filter, ReadSlot, Run, Slot};
 use everbloom_files::{Text, Value};
 use everbloom_store::keyspace::{KeyLocation, ValueSlot};
 
@@ -82,6 +82,15 @@ pub fn read_slot<T: Stored>(value: Option<&Value>) -> ReadSlot<'_, T> {
     match value {
         None => ReadSlot::Missing,
         Some(value) => T::of(value).map_or(ReadSlot::OtherType, ReadSlot::Held),
+    }
+}
+
+/// The same for a command on filters of any family.
+pub fn any_slot(value: Option<&Value>) -> ReadSlot<'_, Filter> {
+    match value {
+        None => ReadSlot::Missing,
+        Some(Value::Filter(filter)) => ReadSlot::Held(filter),
+        Some(Value::Text(_)) => ReadSlot::OtherType,
     }
 }
 

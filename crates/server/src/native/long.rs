@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use everbloom_commands::bf::dump::MAX_CHUNK;
-use everbloom_commands::number::integer;
-use everbloom_commands::{CommandError, Context, Family, Filter};
+use everbloom_commands::piece::{Content, Piece};
+use everbloom_commands::table::ScanFn;
+use everbloom_commands::{CommandError, Context};
 use everbloom_files::rdb::payload::{self, DumpError, RestoreError};
 use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
@@ -14,6 +14,7 @@ use everbloom_store::clock::Now;
 use everbloom_store::reader::Reader;
 
 use super::{Call, error};
+use crate::dispatch::value;
 use crate::offload::{Done, MIN_OFFLOADED_BYTES, Work};
 use crate::server::Server;
 
@@ -126,37 +127,26 @@ fn offloads_reply(
     })
 }
 
-/// Offloads a piece of the arrays of a filter, if it is long.
-pub fn offloads_piece<F: Family>(call: &Call<'_>, value: Option<&Value>) -> bool {
-    let [_, _, iterator] = call.args else {
-        return false;
-    };
-    let Some(from) = integer(iterator).and_then(|at| u64::try_from(at.checked_sub(1)?).ok()) else {
-        return false;
-    };
-    let piece = move |value: &Value| match value {
-        // RedisBloom returns nothing for a cuckoo filter without items.
-        Value::Filter(Filter::Cuckoo(filter)) if filter.is_empty() => None,
-        Value::Filter(filter) if F::of(filter).is_some() => {
-            let piece = filter.stream_chunk(from, MAX_CHUNK)?;
-            Some(piece.len())
-        }
-        _ => None,
-    };
-    if value
-        .and_then(piece)
-        .is_none_or(|len| len <= MIN_OFFLOADED_BYTES)
-    {
+/// Offloads a piece of a filter, if it is long. The function says again which bytes these are,
+/// because the filter may have changed by then.
+pub fn offloads_piece(call: &Call<'_>, piece: &Piece, function: ScanFn) -> bool {
+    let len = |part: &Range<u64>| part.end.saturating_sub(part.start);
+    let is_long = |part: &Range<u64>| len(part) > MIN_OFFLOADED_BYTES as u64;
+    if !matches!(&piece.content, Content::Bytes(part) if is_long(part)) {
         return false;
     }
+    let request: Vec<Vec<u8>> = call.args.iter().map(|word| word.to_vec()).collect();
     offloads_reply(call, move |value| {
-        let len = piece(value)?;
-        let behind = from + len as u64;
-        let mut out = Vec::with_capacity(len + 64);
+        let words: Vec<&[u8]> = request.iter().map(Vec::as_slice).collect();
+        let piece = function(&words, value::any_slot(Some(value))).ok()?;
+        let Content::Bytes(part) = piece.content else {
+            return None;
+        };
+        let mut out = Vec::new();
         encode_array_len(2, &mut out);
-        encode_integer(i64::try_from(behind + 1).ok()?, &mut out);
-        encode_bulk_len(len, &mut out);
-        Some((out, from..behind))
+        encode_integer(piece.next, &mut out);
+        encode_bulk_len(usize::try_from(len(&part)).ok()?, &mut out);
+        Some((out, part))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use everbloom_commands::{COMMANDS as FILTER_COMMANDS, Function};
+use everbloom_commands::COMMANDS as FILTER_COMMANDS;
 
 use super::{
     Command, Handler, bitmaps, connection, counters, debug, expire, inspect, keys, persistence,
@@ -19,10 +19,7 @@ pub fn registry() -> &'static Registry {
 fn on_filters() -> impl Iterator<Item = Command> {
     let rows = FILTER_COMMANDS.iter();
     rows.map(|row| {
-        let group = match row.handler {
-            Function::Bloom(_) | Function::Replace(_) => "bf",
-            Function::Cuckoo(_) => "cf",
-        };
+        let group = row.name.split('.').next().unwrap_or_default();
         row.with_handler(Handler::Filter(row.handler)).group(group)
     })
 }

@@ -130,3 +130,117 @@ fn a_value_that_changes_all_the_time_is_read_as_it_was_at_one_moment() {
         }
     });
 }
+
+/// Copies a filter in pieces.
+fn copy_in_pieces(client: &mut Client, family: &str, from: &str, to: &str) -> usize {
+    let (mut iterator, mut longest) = ("0".to_owned(), 0);
+    loop {
+        let Reply::Array(piece) = client.ok(&format!("{family}.SCANDUMP {from} {iterator}")) else {
+            panic!("an iterator and a piece");
+        };
+        let [Reply::Integer(next), Reply::Bulk(bytes)] = &piece[..] else {
+            return longest;
+        };
+        if *next == 0 {
+            return longest;
+        }
+        longest = longest.max(bytes.len());
+        iterator = next.to_string();
+        let load = format!("{family}.LOADCHUNK");
+        let words: &[&[u8]] = &[load.as_bytes(), to.as_bytes(), iterator.as_bytes(), bytes];
+        assert_eq!(client.call(words), Reply::OK);
+    }
+}
+
+/// How many of the items of these rounds are missing.
+fn missing(client: &mut Client, key: &str, rounds: std::ops::Range<u32>) -> usize {
+    let mut missing = 0;
+    for round in rounds {
+        let items: Vec<String> = (0..500).map(|item| format!("{round}-{item}")).collect();
+        let Reply::Array(found) = client.ok(&format!("BF.MEXISTS {key} {}", items.join(" ")))
+        else {
+            panic!("answers");
+        };
+        missing += found.iter().filter(|it| **it != Reply::Integer(1)).count();
+    }
+    missing
+}
+
+/// Each generation of the window takes more than what is read at once.
+#[test]
+fn a_window_that_has_dropped_generations_is_copied_with_all_its_items() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    client.ok("BF.RESERVE w 0.01 4000000 WINDOW ITEMS GENERATIONS 4");
+    for round in 0..7 {
+        let items: Vec<String> = (0..500).map(|item| format!("{round}-{item}")).collect();
+        client.ok(&format!("BF.MADD w {}", items.join(" ")));
+        client.ok("BF.ADVANCE w");
+    }
+    assert!(copy_in_pieces(&mut client, "BF", "w", "copy") > 1 << 20);
+    for key in ["w", "copy"] {
+        assert_eq!(missing(&mut client, key, 3..7), 0, "{key}");
+        assert!(missing(&mut client, key, 0..3) > 1400, "{key}");
+    }
+    // What an iterator stands for may be dropped while a client copies.
+    let outdated = client.error("BF.SCANDUMP w 1");
+    client.ok("MULTI");
+    client.ok("BF.SCANDUMP w 1");
+    let Reply::Array(replies) = client.line("EXEC") else {
+        panic!("replies");
+    };
+    assert_eq!(replies, [Reply::error(outdated.clone())]);
+    assert!(outdated.contains("begin again"), "{outdated}");
+}
+
+/// The figures of INFO for look-ups of keys.
+fn hits(client: &mut Client) -> (i64, i64) {
+    let Reply::Bulk(info) = client.ok("INFO stats") else {
+        panic!("a text");
+    };
+    let info = String::from_utf8(info).unwrap();
+    let figure = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().trim_start_matches(':').parse().unwrap()
+    };
+    (figure("keyspace_hits"), figure("keyspace_misses"))
+}
+
+#[test]
+fn a_look_up_is_counted_once_whatever_the_size() {
+    let (_running, mut client) = filled();
+    client.ok("SET short x");
+    client.ok("BF.ADD small x");
+    client.ok("CF.ADD cuckoo x");
+    client.ok("CF.RESERVE large 8000000");
+    client.ok("CF.ADD large x");
+    for line in [
+        "GET a",
+        "GET short",
+        "GETRANGE a 0 -1",
+        "GETRANGE a 0 3",
+        "DUMP a",
+        "DUMP f",
+        "DUMP small",
+        "BF.SCANDUMP f 0",
+        "BF.SCANDUMP f 1",
+        "BF.SCANDUMP small 1",
+        "CF.SCANDUMP cuckoo 1",
+        "CF.SCANDUMP large 1",
+        "COPY short c",
+    ] {
+        let (hits_before, misses) = hits(&mut client);
+        client.ok(line);
+        assert_eq!(hits(&mut client), (hits_before + 1, misses), "{line}");
+    }
+    for line in [
+        "GET none",
+        "DUMP none",
+        "GETRANGE none 0 1",
+        "CF.SCANDUMP none 1",
+    ] {
+        let (hits_before, misses) = hits(&mut client);
+        client.line(line);
+        assert_eq!(hits(&mut client), (hits_before, misses + 1), "{line}");
+    }
+}
