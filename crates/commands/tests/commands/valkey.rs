@@ -222,6 +222,7 @@ fn bf_load_needs_a_free_key_and_whole_data() {
 #[test]
 fn merging_and_clearing_keep_the_hash() {
     let mut keys = Keyspace::default();
+    keys.context.now_ms = 1_700_000_000_000;
     keys.say("BF.INSERT a CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 ITEMS x");
     keys.say("BF.INSERT b CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 ITEMS y");
     assert_eq!(keys.say("BF.MERGE a b"), "+OK");
