@@ -40,6 +40,10 @@ module-test *args:
 module-hosts:
     tests/hosts/test
 
+# Filters, protocol, files and commands on 64-bit ARM, under qemu; installs Debian's compiler for it
+arm:
+    tests/arm
+
 # What people install, in target/dist: a .deb, a static binary with its man pages, a container's folder
 dist *args:
     contrib/dist {{ args }}
