@@ -91,16 +91,17 @@ impl Writer {
         }
     }
 
-    fn unit(&mut self) -> String {
-        self.0
-            .pick(&["BIT", "bit", "BIT", "BYTE", "byte", "BYTE", "bits", ""])
-            .to_owned()
-    }
-
-    fn range(&mut self, most: usize) -> Vec<String> {
-        let all = [self.index(), self.index(), self.unit(), "more".to_owned()];
-        let count = self.0.below(most + 1);
-        all.into_iter().take(count).collect()
+    /// A valid range of so many words. This server checks the words of an invalid one before the
+    /// key, as Redis 7.4 does; Redis 7.0 checks them only if the key holds a string.
+    fn range(&mut self, words: usize) -> Vec<String> {
+        let mut number = || {
+            let numbers = std::iter::repeat_with(|| self.index());
+            let is_number = |text: &String| text.parse().is_ok_and(|n: i64| n.to_string() == *text);
+            numbers.filter(is_number).take(1).collect()
+        };
+        let numbers: [String; 2] = [number(), number()];
+        let unit = self.0.pick(&["BIT", "bit", "BYTE", "byte"]).to_owned();
+        numbers.into_iter().chain([unit]).take(words).collect()
     }
 
     fn setbit(&mut self, key: &str) -> Vec<String> {
@@ -177,7 +178,9 @@ impl Writer {
             if !word.eq_ignore_ascii_case("GET") {
                 line.push(match self.0.chance(50) {
                     true => self.0.pick(SUMMANDS).to_owned(),
-                    false => self.0.number().cast_signed().to_string(),
+                    // One bit less than there are: Redis computes the distance of a summand from the
+                    // least i63 in 64 bits, and saturates at the wrong end when it overflows.
+                    false => (self.0.number().cast_signed() >> 1).to_string(),
                 });
             }
         }
@@ -194,13 +197,15 @@ impl Writer {
             3..5 => self.getbit(key),
             5..7 => {
                 let mut line = vec!["BITCOUNT".to_owned(), key.to_owned()];
-                line.extend(self.range(4));
+                let words = [0, 2, 3][self.0.below(3)];
+                line.extend(self.range(words));
                 line
             }
             7..9 => {
                 let bit = self.0.pick(&["0", "1", "0", "1", "0", "1", "2", "x"]);
                 let mut line = vec!["BITPOS".to_owned(), key.to_owned(), bit.to_owned()];
-                line.extend(self.range(4));
+                let words = self.0.below(4);
+                line.extend(self.range(words));
                 line
             }
             9 | 10 => self.bitop(),
@@ -429,10 +434,9 @@ const SEQUENCE: &str = "
     SETBIT f 1 1
     GETBIT f x
     GETBIT f 1
-    BITCOUNT f 1
-    BITCOUNT f x y NOPE
+    BITCOUNT f 1 2
     BITPOS f 2
-    BITPOS f 1 x NOPE
+    BITPOS f 1 2
     BITOP AND f f a
     BITOP NOT f a b
     BITFIELD f

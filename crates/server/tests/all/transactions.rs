@@ -199,6 +199,66 @@ const SCENES: &[&[(usize, &str)]] = &[
         (0, "MGET a b c"),
         (0, "EXEC"),
     ],
+    // A key that had expired when it was watched does not change when it is removed at last, whoever
+    // removes it. (DEBUG SLEEP waits until the key has expired, without a race.)
+    &[
+        (0, "DEBUG SET-ACTIVE-EXPIRE 0"),
+        (0, "PSETEX a 1 old"),
+        (0, "DEBUG SLEEP 0.005"),
+        (0, "WATCH a"),
+        (1, "FLUSHDB"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+        (0, "DEBUG SET-ACTIVE-EXPIRE 1"),
+    ],
+    &[
+        (0, "DEBUG SET-ACTIVE-EXPIRE 0"),
+        (0, "PSETEX a 1 old"),
+        (0, "DEBUG SLEEP 0.005"),
+        (0, "WATCH a"),
+        (1, "SWAPDB 0 1"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+        // Back again: an expired key in the place of none.
+        (0, "WATCH a"),
+        (1, "SWAPDB 0 1"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+        (0, "DEBUG SET-ACTIVE-EXPIRE 1"),
+    ],
+    &[
+        (0, "DEBUG SET-ACTIVE-EXPIRE 0"),
+        (0, "PSETEX a 1 old"),
+        (0, "DEBUG SLEEP 0.005"),
+        (0, "WATCH a"),
+        (1, "DEL a"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+        (0, "DEBUG SET-ACTIVE-EXPIRE 1"),
+    ],
+    // It changes when it is there again, and one that expires meanwhile changes.
+    &[
+        (0, "DEBUG SET-ACTIVE-EXPIRE 0"),
+        (0, "PSETEX a 1 old"),
+        (0, "DEBUG SLEEP 0.005"),
+        (0, "WATCH a"),
+        (1, "SET a new"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+        (0, "PSETEX b 50 old"),
+        (0, "WATCH b"),
+        (0, "DEBUG SLEEP 0.06"),
+        (1, "FLUSHDB"),
+        (0, "MULTI"),
+        (0, "PING"),
+        (0, "EXEC"),
+        (0, "DEBUG SET-ACTIVE-EXPIRE 1"),
+    ],
 ];
 
 #[test]
@@ -223,10 +283,13 @@ fn each_reply_of_a_transaction_has_the_protocol_of_its_moment() {
 
 #[test]
 fn scenes_play_as_in_redis() {
-    let Some(redis) = Redis::start(&[]) else {
+    let Some(redis) = Redis::start(&["--enable-debug-command", "yes"]) else {
         return;
     };
-    let running = server(Settings::default());
+    let running = server(Settings {
+        enable_debug_command: "yes".into(),
+        ..Settings::default()
+    });
     for (number, scene) in SCENES.iter().enumerate() {
         let mut ours = [Client::of(&running), Client::of(&running)];
         let mut theirs = [Client::connect(redis.addr), Client::connect(redis.addr)];

@@ -228,9 +228,10 @@ impl Db {
         Some(self.sums.change(entry, |entry| work(&mut entry.value)))
     }
 
-    /// Whether there is an entry of this key, expired or not.
-    pub fn contains(&self, hash: u64, key: &[u8]) -> bool {
-        self.table.find(hash, |e| e.is(hash, key)).is_some()
+    /// Whether there is an entry of this key that is alive at `now`.
+    pub fn contains(&self, hash: u64, key: &[u8], now: u64) -> bool {
+        let entry = self.table.find(hash, |e| e.is(hash, key));
+        entry.is_some_and(|entry| !entry.is_expired(now))
     }
 
     /// All entries that are alive at `now`, with their hashes.
@@ -515,7 +516,7 @@ mod tests {
         assert_eq!(db.earliest_expiry(), Some(20));
         assert!(db.set_expiry(2, b"b", None, 10));
         assert_eq!(remove_expired(&mut db, 30), (0, 0));
-        assert!(db.contains(2, b"b"));
+        assert!(db.contains(2, b"b", 30));
     }
 
     /// How many entries were removed, and how many were looked up.

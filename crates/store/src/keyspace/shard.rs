@@ -52,10 +52,10 @@ impl Shard {
         &self.dbs
     }
 
-    /// Exchanges two databases. Touches watched keys that exist in either, before or after.
-    pub fn swap(&mut self, a: usize, b: usize, hash: impl Fn(&[u8]) -> u64) {
-        let mut touched = self.watched_and_present(a, b, &hash);
-        touched.extend(self.watched_and_present(b, a, &hash));
+    /// Exchanges two databases. Touches watched keys that are alive in either, before or after.
+    pub fn swap(&mut self, a: usize, b: usize, now: u64, hash: impl Fn(&[u8]) -> u64) {
+        let mut touched = self.watched_and_alive([a, b], now, &hash);
+        touched.extend(self.watched_and_alive([b, a], now, &hash));
         self.dbs.swap(a, b);
         for (db, key) in touched {
             self.touch(db, &key);
@@ -64,21 +64,28 @@ impl Shard {
 
     /// Empties a database. Returns how many keys it held, and their remains, to be freed without
     /// the lock.
-    pub fn flush(&mut self, db: usize, hash: impl Fn(&[u8]) -> u64) -> (usize, Option<Db>) {
-        for (db, key) in self.watched_and_present(db, db, &hash) {
+    pub fn flush(
+        &mut self,
+        db: usize,
+        now: u64,
+        hash: impl Fn(&[u8]) -> u64,
+    ) -> (usize, Option<Db>) {
+        for (db, key) in self.watched_and_alive([db, db], now, &hash) {
             self.touch(db, &key);
         }
         self.db_mut(db).take_all()
     }
 
-    /// The keys watched in `db` that exist in it, or in the database `other` about to replace it.
-    fn watched_and_present(
+    /// The keys watched in `db` that are alive in it, or in the database `other` about to replace
+    /// it. An expired key counts as missing: whoever watches it either found it expired, or notices
+    /// that it is gone.
+    fn watched_and_alive(
         &self,
-        db: usize,
-        other: usize,
+        [db, other]: [usize; 2],
+        now: u64,
         hash: &impl Fn(&[u8]) -> u64,
     ) -> Vec<(usize, Box<[u8]>)> {
-        let there = |at: usize, key: &[u8]| self.db(at).contains(hash(key), key);
+        let there = |at: usize, key: &[u8]| self.db(at).contains(hash(key), key, now);
         self.watched
             .keys()
             .filter(|(at, key)| *at == db && (there(db, key) || there(other, key)))

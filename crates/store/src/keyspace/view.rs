@@ -189,7 +189,8 @@ impl<'k> View<'k> {
         self.held_shard_mut(at.held).touch(at.db, at.key);
     }
 
-    /// Removes the key at a location if it has expired.
+    /// Removes the key at a location if it has expired. For clients that watch it nothing changes:
+    /// it was gone before.
     #[inline]
     pub fn remove_expired(&mut self, at: &KeyLocation<'_>) {
         let (keyspace, now) = (self.keyspace, self.now.ms);
@@ -200,7 +201,6 @@ impl<'k> View<'k> {
         let db = shard.db_mut(at.db);
         let gone = db.discard(at.hash, at.key);
         keyspace.settle(db);
-        shard.touch(at.db, at.key);
         self.removed.extend(gone.map(Removed::Entry));
         self.expired.push((at.db, at.key.into()));
     }
@@ -314,11 +314,11 @@ impl<'k> View<'k> {
 
     /// Empties a database; returns how many keys it held. The view must hold the whole keyspace.
     pub fn flush(&mut self, db: usize) -> usize {
-        let keyspace = self.keyspace;
+        let (keyspace, now) = (self.keyspace, self.now.ms);
         let mut keys = 0;
         for shard in exclusive(&mut self.held) {
             if !shard.db(db).is_empty() {
-                let (held, left) = shard.flush(db, |key| keyspace.hash(key));
+                let (held, left) = shard.flush(db, now, |key| keyspace.hash(key));
                 keys += held;
                 keyspace.settle(shard.db_mut(db));
                 self.removed.extend(left.map(Removed::Db));
@@ -329,9 +329,9 @@ impl<'k> View<'k> {
 
     /// Exchanges two databases. The view must hold the whole keyspace.
     pub fn swap(&mut self, a: usize, b: usize) {
-        let keyspace = self.keyspace;
+        let (keyspace, now) = (self.keyspace, self.now.ms);
         for shard in exclusive(&mut self.held) {
-            shard.swap(a, b, |key| keyspace.hash(key));
+            shard.swap(a, b, now, |key| keyspace.hash(key));
         }
     }
 

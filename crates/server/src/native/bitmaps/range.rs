@@ -8,7 +8,7 @@ use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
 
 use super::super::strings::{inclusive, is_backwards, text_of};
-use super::super::{Call, count, error, next_integer};
+use super::super::{Call, error, next_integer};
 use super::bits;
 
 /// The bits of a unit in which a range is given.
@@ -20,35 +20,48 @@ fn unit(word: Option<&[u8]>) -> Result<u64, Reply> {
     }
 }
 
-/// The bits from the unit `first` to the unit `last`.
-fn bits_of(unit: u64, text: &[u8], first: i64, last: i64) -> Range<u64> {
-    let units = inclusive(first, last, bits::len(text) / unit);
-    units.start * unit..units.end * unit
+/// The units from `first` to `last`, as the arguments of a command name them.
+#[derive(Clone, Copy)]
+struct Units {
+    first: i64,
+    last: i64,
+    /// The bits of a unit.
+    width: u64,
+}
+
+impl Units {
+    /// The range of these units in a string, in bits.
+    fn bits(self, text: &[u8]) -> Range<u64> {
+        let units = inclusive(self.first, self.last, bits::len(text) / self.width);
+        units.start * self.width..units.end * self.width
+    }
 }
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`
 pub fn bitcount(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
-    let Some(text) = text_of(call.look_up(view, args.next_bytes()?))? else {
-        return Ok(count(0));
+    let key = args.next_bytes()?;
+    let counted = counted(args)?;
+    let text = text_of(call.look_up(view, key))?.unwrap_or_default();
+    let bits = match counted {
+        None => 0..bits::len(text),
+        Some(units) if is_backwards(units.first, units.last) => 0..0,
+        Some(units) => units.bits(text),
     };
-    let mut bits = 0..bits::len(text);
-    if args.remaining() > 0 {
-        bits = counted(args, text)?;
-    }
     Ok(Reply::Integer(bits::count(text, bits).cast_signed()))
 }
 
-/// The range to count.
-fn counted(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
+/// The units to count; `None` for all.
+fn counted(mut args: Args<'_>) -> Result<Option<Units>, Reply> {
+    if args.remaining() == 0 {
+        return Ok(None);
+    }
     if !(2..=3).contains(&args.remaining()) {
         return Err(error::syntax());
     }
     let (first, last) = (next_integer(&mut args)?, next_integer(&mut args)?);
-    if is_backwards(first, last) {
-        return Ok(0..0);
-    }
-    Ok(bits_of(unit(args.next_optional())?, text, first, last))
+    let width = unit(args.next_optional())?;
+    Ok(Some(Units { first, last, width }))
 }
 
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`
@@ -60,11 +73,12 @@ pub fn bitpos(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
         1 => true,
         _ => return Err(Reply::error("ERR The bit argument must be 1 or 0.")),
     };
+    let has_end = args.remaining() >= 2;
+    let searched = searched(args)?;
     let Some(text) = text_of(call.look_up(view, key))? else {
         return Ok(Reply::Integer(if wanted { -1 } else { 0 }));
     };
-    let has_end = args.remaining() >= 2;
-    let range = searched(args, text)?;
+    let range = searched.bits(text);
     let found = bits::position(text, range.clone(), wanted);
     // After a string whose range has no end, there are zeros.
     let behind = !wanted && !has_end && !range.is_empty();
@@ -72,23 +86,23 @@ pub fn bitpos(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Integer(found.map_or(-1, u64::cast_signed)))
 }
 
-/// The range to search.
-fn searched(mut args: Args<'_>, text: &[u8]) -> Result<Range<u64>, Reply> {
+/// The units to search.
+fn searched(mut args: Args<'_>) -> Result<Units, Reply> {
     if args.remaining() > 3 {
         return Err(error::syntax());
     }
-    if args.remaining() == 0 {
-        return Ok(0..bits::len(text));
-    }
-    let first = next_integer(&mut args)?;
+    let first = match args.remaining() {
+        0 => 0,
+        _ => next_integer(&mut args)?,
+    };
     let last = args.next_optional();
     // The unit is checked before the number in front of it.
-    let unit = unit(args.next_optional())?;
+    let width = unit(args.next_optional())?;
     let last = match last {
         Some(last) => integer(last).ok_or_else(error::not_an_integer)?,
         None => -1,
     };
-    Ok(bits_of(unit, text, first, last))
+    Ok(Units { first, last, width })
 }
 
 #[cfg(test)]
@@ -108,7 +122,6 @@ mod tests {
             (" 5 30 BIT", 17),
             (" -2 -1", 7),
             (" -1 -2", 0),
-            (" -1 -2 NOPE", 0),
             (" 5 2", 0),
             (" 0 -100", 4),
             (" -100 -99", 4),
@@ -122,13 +135,20 @@ mod tests {
                 "{range}"
             );
         }
-        for range in ["0", "0 1 NOPE", "0 1 BIT 1"] {
-            assert_eq!(bench.run(&format!("BITCOUNT a {range}")), error::syntax());
-            assert_eq!(bench.run(&format!("BITCOUNT none {range}")), int(0));
-        }
-        assert_eq!(bench.run("BITCOUNT a 0 x NOPE"), error::not_an_integer());
+        // The arguments are checked before the key, as in Redis 7.4.
         bench.run("BF.ADD f x");
-        assert_eq!(bench.run("BITCOUNT f 0"), error::wrong_type());
+        for key in ["a", "none", "f"] {
+            for range in ["0", "0 1 NOPE", "-1 -2 NOPE", "0 1 BIT 1"] {
+                let line = format!("BITCOUNT {key} {range}");
+                assert_eq!(bench.run(&line), error::syntax(), "{line}");
+            }
+            for range in ["0 x NOPE", "a b", "0 b"] {
+                let line = format!("BITCOUNT {key} {range}");
+                assert_eq!(bench.run(&line), error::not_an_integer(), "{line}");
+            }
+        }
+        assert_eq!(bench.run("BITCOUNT none 0 1"), int(0));
+        assert_eq!(bench.run("BITCOUNT f 0 1"), error::wrong_type());
     }
 
     #[test]
@@ -156,7 +176,7 @@ mod tests {
             ("ones 1 -100 -100", 0),
             ("empty 0", -1),
             ("empty 0 0", -1),
-            ("none 0 5 x NOPE", 0),
+            ("none 0 5 6 BIT", 0),
             ("none 1", -1),
         ] {
             assert_eq!(
@@ -167,12 +187,18 @@ mod tests {
         }
         let bit = err("ERR The bit argument must be 1 or 0.");
         assert_eq!(bench.run("BITPOS none 2 x"), bit);
-        assert_eq!(bench.run("BITPOS none x"), error::not_an_integer());
-        assert_eq!(bench.run("BITPOS a 0 0 x NOPE"), error::syntax());
-        assert_eq!(bench.run("BITPOS a 0 0 x BIT"), error::not_an_integer());
-        assert_eq!(bench.run("BITPOS a 0 0 1 BIT 1"), error::syntax());
         bench.run("BF.ADD f x");
-        assert_eq!(bench.run("BITPOS f 2"), bit);
-        assert_eq!(bench.run("BITPOS f 1 x"), error::wrong_type());
+        for key in ["a", "none", "f"] {
+            assert_eq!(bench.run(&format!("BITPOS {key} 2")), bit);
+            for range in ["0 0 x NOPE", "0 1 hello hello2", "0 0 1 BIT 1"] {
+                let line = format!("BITPOS {key} {range}");
+                assert_eq!(bench.run(&line), error::syntax(), "{line}");
+            }
+            for range in ["x", "0 a b", "0 0 x", "0 0 x BIT"] {
+                let line = format!("BITPOS {key} {range}");
+                assert_eq!(bench.run(&line), error::not_an_integer(), "{line}");
+            }
+        }
+        assert_eq!(bench.run("BITPOS f 1 0"), error::wrong_type());
     }
 }
