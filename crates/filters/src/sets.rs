@@ -336,7 +336,7 @@ impl ScalableBloomFilter {
     }
 
     /// The error rate to expect: the sum of the layers'.
-    pub(crate) fn expected_rate(&self) -> f64 {
+    fn expected_rate(&self) -> f64 {
         self.layers.iter().map(rate_now).sum()
     }
 
@@ -363,7 +363,7 @@ impl ScalableBloomFilter {
 
 /// The error rate to expect of a layer: what it is made for, or what its bits say if it has more
 /// items than that.
-fn rate_now(layer: &Layer) -> f64 {
+pub(crate) fn rate_now(layer: &Layer) -> f64 {
     match layer.len() {
         0 => 0.0,
         items if items <= layer.capacity() => layer.error_rate(),

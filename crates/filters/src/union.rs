@@ -8,8 +8,10 @@ use smallvec::SmallVec;
 use crate::error::first_broken;
 use crate::host::Capture;
 use crate::layer::Layer;
+use crate::layout::Layout;
 use crate::scalable::ScalableBloomFilter;
-use crate::sets::{UnionError, unite};
+use crate::sets::{UnionError, rate_now, unite};
+use crate::sizing::blocked::{SMALL_EXPANSION, share};
 use crate::window::{Generation, Span, Window};
 
 type Layers = SmallVec<[Layer; 1]>;
@@ -17,7 +19,8 @@ type Layers = SmallVec<[Layer; 1]>;
 impl ScalableBloomFilter {
     /// Adds all items of another filter, which must have the same layout and key:
     /// [`empty_like`](Self::empty_like) makes such a filter. Capacities and error rates may differ.
-    /// Returns the error rate to expect, which may exceed the given one.
+    /// Returns the error rate to expect, which may exceed the given one. A filter that takes more
+    /// items afterwards, and grows, does not exceed what is returned.
     ///
     /// A layer is merged into one of the same size if that one has room for the items of both, or
     /// if the merged layer errs no more often than the two layers apart (layers of the same items,
@@ -37,7 +40,7 @@ impl ScalableBloomFilter {
     /// one.extend(0..20);
     /// other.extend(20..40);
     /// let rate = one.union(&other)?;
-    /// assert!(rate < 0.01);
+    /// assert!(rate <= 0.01);
     /// assert_eq!(one.layers().len(), 1);
     ///
     /// // This one is full, and the other has no room for it.
@@ -96,7 +99,87 @@ impl ScalableBloomFilter {
             layer.set_len(layer.len().min(u64::MAX - self.items));
             self.items += layer.len();
         }
-        Ok(self.expected_rate())
+        Ok(self.rate_to_come())
+    }
+
+    /// The highest error rate that the filter will have, however many items it takes: each layer
+    /// counts as what it may still become.
+    fn rate_to_come(&self) -> f64 {
+        let (expected, asked) = match self.window() {
+            Some(window) => (self.rate_of_generations(window), window.error_rate),
+            None => (
+                rate_when_full(&self.layers) + self.growth(),
+                self.error_rate(),
+            ),
+        };
+        // A sum of parts of the given rate may be a rounding error more than that.
+        match expected <= asked * (1.0 + 1e-9) {
+            true => expected.min(asked),
+            false => expected,
+        }
+    }
+
+    /// The most that any g + 1 successive generations err together, those included that begin
+    /// later.
+    fn rate_of_generations(&self, window: &Window) -> f64 {
+        let mut layers = &*self.layers;
+        let rates = window
+            .kept
+            .iter()
+            .rev()
+            .enumerate()
+            .map(|(age, generation)| {
+                let older = layers.len().saturating_sub(generation.layers as usize);
+                let (rest, own) = layers.split_at_checked(older).unwrap_or_default();
+                layers = rest;
+                match age {
+                    0 => rate_when_full(own) + self.growth(),
+                    _ => own.iter().map(rate_now).sum(),
+                }
+            });
+        // Newest first.
+        let rates: Vec<f64> = rates.collect();
+        let begun = |later: usize| {
+            let kept = rates.iter().take(window.most().saturating_sub(later));
+            kept.sum::<f64>() + later as f64 * window.rate()
+        };
+        (0..window.most()).map(begun).fold(0.0, f64::max)
+    }
+
+    /// What all layers together err that the filter, or the newest generation, may still get.
+    fn growth(&self) -> f64 {
+        let Some(newest) = self.layers.last() else {
+            return 0.0;
+        };
+        let mut rate = newest.error_rate();
+        match (self.window(), self.layout()) {
+            _ if self.is_fixed() => 0.0,
+            // As in valkey-bloom, these do not keep their rate when they grow.
+            _ if self.valkey().is_some() => 0.0,
+            // 1/2 + 1/4 + ...
+            (None, Layout::Classic) => rate,
+            (window, _) => {
+                let all = window.map_or(self.error_rate(), Window::rate);
+                let current = self.layers.iter().skip(self.past());
+                let mut left = all - current.map(Layer::error_rate).sum::<f64>();
+                let (mut capacity, mut sum) = (newest.capacity(), 0.0);
+                // Each layer takes a part of what is left, as in `grow`.
+                for _ in 0..MAX_GROWTH {
+                    let expansion = u64::from(self.expansion()).max(SMALL_EXPANSION.into());
+                    let share = match window {
+                        Some(_) => 0.5,
+                        None => {
+                            capacity = capacity.saturating_mul(expansion);
+                            share(capacity)
+                        }
+                    };
+                    rate = left.max(rate / 2.0) * share;
+                    left -= rate;
+                    sum += rate;
+                }
+                sum
+            }
+        }
     }
 
     fn unite_layers(&mut self, others: &[Layer]) -> Result<(), UnionError> {
@@ -143,6 +226,17 @@ impl ScalableBloomFilter {
     }
 }
 
+/// More layers than a filter gets: each takes at least an eighth of what the others left.
+const MAX_GROWTH: usize = 64;
+
+/// The error rate of these layers once the last one, which takes the items, is full.
+fn rate_when_full(layers: &[Layer]) -> f64 {
+    let Some((newest, older)) = layers.split_last() else {
+        return 0.0;
+    };
+    older.iter().map(rate_now).sum::<f64>() + rate_now(newest).max(newest.error_rate())
+}
+
 /// A generation with its layers.
 struct Aged {
     began: u64,
@@ -151,6 +245,10 @@ struct Aged {
 
 impl Aged {
     fn add(&mut self, layers: Layers) {
+        if layers.iter().any(has_bits) {
+            // An empty layer would take a part of the error rate once it is filled.
+            self.layers.retain(|layer| has_bits(layer));
+        }
         for layer in layers {
             // The newest generation has a layer, be it empty.
             let is_needed = self.layers.is_empty() || has_bits(&layer);

@@ -179,7 +179,7 @@ impl Window {
     }
 
     /// The error rate of a generation.
-    fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.error_rate / f64::from(self.generations.saturating_add(1))
     }
 

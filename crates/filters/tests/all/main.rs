@@ -26,4 +26,5 @@ mod items;
 mod laws;
 mod sizing;
 mod union;
+mod union_rate;
 mod window;
