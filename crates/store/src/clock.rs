@@ -22,9 +22,9 @@ impl Now {
             clock: u32::try_from(since.as_secs() & u64::from(u32::MAX)).unwrap_or(0),
         }
     }
-}
 
-/// Unix time in seconds.
-pub fn unix_seconds() -> u64 {
-    Now::read().ms / 1000
+    /// Unix time in seconds.
+    pub fn seconds(self) -> u64 {
+        self.ms / 1000
+    }
 }

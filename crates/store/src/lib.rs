@@ -10,6 +10,7 @@
 //! | [`health`] | whether data is being loaded, and whether files can be written |
 //! | [`replay`] | what a host must do so that a log can be read |
 //! | [`settings`], [`clock`] | what the files are called; the time |
+//! | [`machine`] | the clock and the threads, which tests replace |
 //!
 //! This crate knows nothing of sessions or commands. The host runs commands on the shards that it
 //! locks, and the store reads back a log through the host's [`Replay`](replay::Replay).
@@ -20,6 +21,7 @@ pub mod clock;
 pub mod health;
 pub mod journal;
 pub mod keyspace;
+pub mod machine;
 mod pace;
 pub mod persistence;
 pub mod reader;

@@ -1,8 +1,10 @@
 //! Pauses for long background work, so that threads that answer clients are not delayed.
 
 use std::cell::Cell;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::machine::Machine;
 
 /// How long the thread works at a time.
 const WORK_TIME: Duration = Duration::from_micros(500);
@@ -13,22 +15,25 @@ const REST_TIME: Duration = Duration::from_micros(100);
 /// of its time slice, some milliseconds, before the worker answers a request.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    rested: Cell<Instant>,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        let rested = Cell::new(Instant::now());
-        Pace { rested }
-    }
+    machine: Arc<dyn Machine>,
+    rested: Cell<Duration>,
 }
 
 impl Pace {
-    /// Pauses when that is due.
+    /// A pace that begins now.
+    pub(crate) fn new(machine: &Arc<dyn Machine>) -> Self {
+        Pace {
+            rested: Cell::new(machine.uptime()),
+            machine: Arc::clone(machine),
+        }
+    }
+
+    /// Pauses when that is due. The caller holds no lock.
     pub(crate) fn rest(&self) {
-        if self.rested.get().elapsed() >= WORK_TIME {
-            thread::sleep(REST_TIME);
-            self.rested.set(Instant::now());
+        let worked = self.machine.uptime().saturating_sub(self.rested.get());
+        if worked >= WORK_TIME {
+            self.machine.sleep(REST_TIME);
+            self.rested.set(self.machine.uptime());
         }
     }
 }

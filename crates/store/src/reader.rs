@@ -50,7 +50,7 @@ impl Reader {
             store: Arc::clone(store),
             id,
             left,
-            pace: Pace::default(),
+            pace: Pace::new(&store.machine),
         };
         Some((result, reader))
     }

@@ -10,6 +10,7 @@ use crate::clock::Now;
 use crate::health::Health;
 use crate::journal::Journal;
 use crate::keyspace::{Db, Keyspace, SHARDS, Shard};
+use crate::machine::{Machine, System};
 use crate::pace::Pace;
 use crate::persistence::Persistence;
 use crate::settings::Settings;
@@ -29,6 +30,8 @@ pub struct Store {
     pub journal: Journal,
     /// Whether data is being loaded, and whether files can be written.
     pub health: Health,
+    /// The clock and the threads.
+    pub machine: Arc<dyn Machine>,
     /// Bytes of memory of this machine. No filter and no command argument from a file may be
     /// larger.
     pub memory: u64,
@@ -41,10 +44,15 @@ pub struct Store {
 impl Store {
     /// A store without keys, and a data directory to load, if there is one.
     pub fn new(settings: Settings, persistence: Option<Persistence>, memory: u64) -> Arc<Self> {
+        let machine: Arc<dyn Machine> = match &persistence {
+            Some(persistence) => Arc::clone(&persistence.machine),
+            None => Arc::new(System::default()),
+        };
         let store = Store {
-            keyspace: Keyspace::new(settings.databases),
+            keyspace: Keyspace::with_hasher(settings.databases, machine.key_hasher()),
             journal: Journal::default(),
             health: Health::default(),
+            machine,
             memory,
             persistence,
             settings: Mutex::new(Arc::new(settings)),
@@ -112,7 +120,7 @@ impl Store {
         if !self.keyspace.may_have_expired(now.ms) || !self.can_log_expiry() {
             return 0;
         }
-        let pace = Pace::default();
+        let pace = Pace::new(&self.machine);
         self.keyspace.forget_earliest_expiry();
         let mut removed = 0;
         for index in 0..SHARDS {

@@ -175,7 +175,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 fn persistence(report: &Report<'_, '_, '_>, out: &mut Fields) {
     let server = report.call.server;
     out.put("loading", u8::from(server.store.health.is_loading()));
-    let none = PersistenceFigures::new();
+    let none = PersistenceFigures::new(report.call.now);
     let figures = server.store.persistence().map_or(&none, |p| &p.figures);
     snapshots(report, figures, out);
     log(report, figures, out);

@@ -11,7 +11,7 @@ use everbloom_commands::filter::Kind;
 use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value;
 use everbloom_store::Store;
-use everbloom_store::clock::{Now, unix_seconds};
+use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Db, Entry, Footprint, scan};
 
 use super::figures::{Figures, label};
@@ -126,7 +126,8 @@ impl Found {
             label: label(entry.key()),
             figures,
         };
-        self.table.offer(db, entry.key(), figures, unix_seconds());
+        self.table
+            .offer(db, entry.key(), figures, Now::read().seconds());
         let [bytes, _, _, _, capacity] = figures.metrics.figures();
         self.largest.offer(bytes as f64, named);
         let left = figures.room as f64 / capacity.max(1) as f64;
@@ -159,7 +160,7 @@ pub async fn walk(store: &Store, found: impl Fn(Found)) {
         let begun = Instant::now();
         if !store.health.is_loading() {
             let mut walk = walk_once(store).await;
-            walk.ended = unix_seconds();
+            walk.ended = Now::read().seconds();
             walk.took = begun.elapsed();
             found(walk);
         }

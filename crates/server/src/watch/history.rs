@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use everbloom_store::clock::unix_seconds;
+use everbloom_store::clock::Now;
 
 use crate::server::Server;
 use crate::stats::{BUCKETS, Histogram};
@@ -116,7 +116,7 @@ impl History {
         }
         let [mean, median, slow] = grown.times().map_or([None; 3], |times| times.map(Some));
         let [at_seconds, used, resident] = [
-            unix_seconds(),
+            Now::read().seconds(),
             server.used_memory(),
             system::resident_memory().unwrap_or(0),
         ]

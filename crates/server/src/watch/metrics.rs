@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use everbloom_commands::filter::Kind;
 use everbloom_commands::metrics::Metrics;
-use everbloom_store::clock::{Now, unix_seconds};
+use everbloom_store::clock::Now;
 use everbloom_store::keyspace::Footprint;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -52,7 +52,9 @@ impl Watch {
     pub fn new(server: Arc<Server>) -> Self {
         Watch {
             history: Mutex::new(History::new(&server)),
-            started: unix_seconds().saturating_sub(server.started.elapsed().as_secs()),
+            started: Now::read()
+                .seconds()
+                .saturating_sub(server.started.elapsed().as_secs()),
             server,
             filters: Mutex::new(None),
         }

@@ -3,12 +3,13 @@
 //! Freeing millions of small values, or one of gigabytes, takes longer than clients may wait. The
 //! thread starts at the first use and ends with its keyspace.
 
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use everbloom::host::memory;
 
+use crate::machine::{Machine, System};
 use crate::pace::Pace;
 
 /// Fewer bytes than this are freed at once, because waking another thread takes longer.
@@ -41,7 +42,8 @@ impl Release {
         if let Some(thread) = self.0.get_or_init(start) {
             // If the thread has ended, the error holds the values, and they are freed here.
             drop(thread.send(Box::new(move || {
-                let pace = Pace::default();
+                let machine: Arc<dyn Machine> = Arc::new(System::default());
+                let pace = Pace::new(&machine);
                 let mut freed = 0;
                 for one in removed {
                     drop(one);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use everbloom_files::Value;
-use foldhash::quality::RandomState;
+use foldhash::quality::SeedableRandomState;
 use parking_lot::RwLock;
 
 use super::captures::{Captures, Location};
@@ -32,7 +32,7 @@ const MAX_LOOKS: usize = 10_000;
 #[derive(Debug)]
 pub struct Keyspace {
     shards: Box<[RwLock<Shard>]>,
-    hasher: RandomState,
+    hasher: SeedableRandomState,
     memory: AtomicUsize,
     /// No key expires before this time (milliseconds of Unix time).
     earliest_expiry: AtomicU64,
@@ -44,12 +44,17 @@ pub struct Keyspace {
 impl Keyspace {
     /// An empty keyspace of `databases` databases.
     pub fn new(databases: usize) -> Self {
+        Self::with_hasher(databases, SeedableRandomState::random())
+    }
+
+    /// The same with a hasher for the keys.
+    pub fn with_hasher(databases: usize, hasher: SeedableRandomState) -> Self {
         let captures = Arc::default();
         Keyspace {
             shards: (0..SHARDS)
                 .map(|_| RwLock::new(Shard::new(databases, &captures)))
                 .collect(),
-            hasher: RandomState::default(),
+            hasher,
             memory: AtomicUsize::new(0),
             earliest_expiry: AtomicU64::new(u64::MAX),
             databases,

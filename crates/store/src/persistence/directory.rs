@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread::JoinHandle;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tracing::info;
 
@@ -18,6 +17,7 @@ use everbloom_files::storage::{Disk, Storage, new_dir, new_file};
 
 use super::figures::PersistenceFigures;
 use super::log_writer::Writer;
+use crate::machine::{Machine, Running, System};
 use crate::settings::Settings;
 
 /// The data directory and the state of its files.
@@ -25,12 +25,12 @@ use crate::settings::Settings;
 pub struct Persistence {
     /// The files.
     pub storage: Arc<dyn Storage>,
+    /// The clock and the threads.
+    pub(crate) machine: Arc<dyn Machine>,
     /// How the log's files are named.
     pub names: Names,
     /// The files of the log.
     pub(super) log: Mutex<LogFiles>,
-    /// Wakes threads that wait for the log's writer to switch to a new file.
-    pub(super) switched: Condvar,
     /// Whether a snapshot is being made, for any file.
     pub(super) busy: AtomicBool,
     /// Whether a log is wanted. If none is kept meanwhile, beginning it has failed and is retried.
@@ -49,7 +49,7 @@ pub struct Persistence {
     /// The writer of the log, once it is loaded.
     pub(super) writer: Mutex<Option<Writer>>,
     /// The thread that makes a snapshot in the background.
-    pub(super) job: Mutex<Option<JoinHandle<()>>>,
+    pub(super) job: Mutex<Option<Box<dyn Running>>>,
     /// Whether the server is stopping: a background snapshot is then cancelled.
     pub(super) ending: AtomicBool,
     /// The figures for INFO.
@@ -155,11 +155,19 @@ impl Persistence {
 
     /// The files of a storage, with the names that the settings give them.
     pub fn on(storage: Arc<dyn Storage>, settings: &Settings) -> Persistence {
+        Self::on_machine(storage, Arc::new(System::default()), settings)
+    }
+
+    /// The same with another clock and other threads.
+    pub fn on_machine(
+        storage: Arc<dyn Storage>,
+        machine: Arc<dyn Machine>,
+        settings: &Settings,
+    ) -> Persistence {
         Persistence {
             storage,
             names: Names::new(&settings.appenddirname, &settings.appendfilename),
             log: Mutex::default(),
-            switched: Condvar::new(),
             busy: AtomicBool::new(false),
             log_wanted: AtomicBool::new(settings.appendonly),
             lost: AtomicU64::new(0),
@@ -169,7 +177,8 @@ impl Persistence {
             writer: Mutex::default(),
             job: Mutex::default(),
             ending: AtomicBool::new(false),
-            figures: PersistenceFigures::new(),
+            figures: PersistenceFigures::new(machine.now()),
+            machine,
             home: None,
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::syncing::Syncs;
+use crate::clock::Now;
 
 /// The figures of one kind of background job. Times are in seconds.
 #[derive(Debug)]
@@ -85,10 +86,9 @@ pub struct PersistenceFigures {
 
 impl PersistenceFigures {
     /// The figures at the start.
-    pub fn new() -> Self {
-        let now = crate::clock::unix_seconds();
+    pub fn new(now: Now) -> Self {
         PersistenceFigures {
-            last_save: AtomicU64::new(now),
+            last_save: AtomicU64::new(now.seconds()),
             ..PersistenceFigures::default()
         }
     }

@@ -4,7 +4,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::thread;
 
 use thiserror::Error;
 use tracing::{error, info};
@@ -14,7 +13,6 @@ use everbloom_files::rdb::WriteError;
 use super::directory::Persistence;
 use super::figures::{JobFigures, PersistenceFigures};
 use super::writer;
-use crate::clock::{Now, unix_seconds};
 use crate::health::Cause;
 use crate::keyspace::Footprint;
 use crate::keyspace::snapshot::Snapshot;
@@ -103,21 +101,25 @@ fn in_background(
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
     // The job returns the right to make a snapshot.
     std::mem::forget(persistence.turn()?);
-    let store = Arc::clone(store);
-    let job = Job { store, figures };
-    let (of_job, began) = (figures(&persistence.figures), unix_seconds());
+    let job = Job {
+        store: Arc::clone(store),
+        figures,
+    };
+    let of_job = figures(&persistence.figures);
+    let began = store.machine.now().seconds();
     of_job.running_since.store(began, Relaxed);
     of_job.last_try.store(began, Relaxed);
     of_job.scheduled.store(false, Relaxed);
-    let thread = thread::Builder::new().name(name.into()).spawn(move || {
+    let work = Box::new(move || {
         if let Some(persistence) = job.store.persistence() {
             work(&job.store, persistence);
-            let took = i64::try_from(unix_seconds().saturating_sub(began));
+            let ended = job.store.machine.now().seconds();
+            let took = i64::try_from(ended.saturating_sub(began));
             let seconds = &figures(&persistence.figures).seconds;
             seconds.store(took.unwrap_or(i64::MAX), Relaxed);
         }
-    })?;
-    *persistence.job.lock() = Some(thread);
+    });
+    *persistence.job.lock() = Some(store.machine.start(name, work)?);
     Ok(())
 }
 
@@ -184,7 +186,9 @@ fn finish_save(
         Ok(bytes) => {
             info!("saved {}, {bytes} bytes", settings.dbfilename);
             figures.saved_changes.store(changes, Relaxed);
-            figures.last_save.store(unix_seconds(), Relaxed);
+            figures
+                .last_save
+                .store(store.machine.now().seconds(), Relaxed);
             figures.save.done.fetch_add(1, Relaxed);
         }
         Err(_) => drop(persistence.storage.remove("temp.rdb")),
@@ -273,7 +277,7 @@ pub fn turn_log(store: &Arc<Store>, on: bool) -> Result<(), JobError> {
 /// hold no shard.
 fn end_log(store: &Store) {
     let keyspace = &store.keyspace;
-    let _all = Footprint::Whole.lock(keyspace, true, Now::read());
+    let _all = Footprint::Whole.lock(keyspace, true, store.machine.now());
     store.journal.set_logging(false);
 }
 
@@ -287,8 +291,10 @@ pub(super) fn write_file(
     aof_base: bool,
 ) -> Result<u64, WriteError> {
     let mut file = persistence.storage.create(name)?;
-    let (ending, keyspace) = (&persistence.ending, &store.keyspace);
-    writer::write(ending, keyspace, snapshot, &mut *file, settings, aof_base)
+    let (ending, keyspace, machine) = (&persistence.ending, &store.keyspace, &store.machine);
+    writer::write(
+        ending, keyspace, machine, snapshot, &mut *file, settings, aof_base,
+    )
 }
 
 impl Persistence {
@@ -301,8 +307,8 @@ impl Persistence {
     pub fn end_jobs(&self) {
         self.ending.store(true, Relaxed);
         let job = self.job.lock().take();
-        if let Some(thread) = job
-            && thread.join().is_err()
+        if let Some(running) = job
+            && !running.join()
         {
             error!("a snapshot has panicked");
         }

@@ -19,7 +19,6 @@ use super::directory::Persistence;
 use super::jobs::write_file;
 use super::log_writer::Log;
 use super::progress::ProgressReader;
-use crate::clock::Now;
 use crate::keyspace::snapshot::Snapshot;
 use crate::keyspace::{Db, Entry, Keyspace, SHARDS};
 use crate::replay::{Replay, ReplayError};
@@ -326,7 +325,7 @@ impl DataLoader<'_> {
             file: file.into(),
             source,
         };
-        let now = Now::read();
+        let now = self.store.machine.now();
         let databases = self.store.keyspace.databases();
         // A value that was accepted once must not be refused now because of a setting.
         let budget = self.store.memory;
@@ -421,7 +420,7 @@ impl DataLoader<'_> {
             .install_base(&base, written?, true)
             .map_err(&io)?;
         let file = persistence.next_file().map_err(&io)?;
-        Ok(Log::new(file, 0))
+        Ok(Log::new(file, 0, self.store.machine.uptime()))
     }
 
     /// Continues the log that was read, whose last file has `len` bytes.
@@ -443,11 +442,11 @@ impl DataLoader<'_> {
         if let Some(mut file) = last {
             file.sync().map_err(&io)?;
             if is_increment {
-                return Ok(Log::new(file, len));
+                return Ok(Log::new(file, len, self.store.machine.uptime()));
             }
         }
         let file = persistence.next_file().map_err(&io)?;
-        Ok(Log::new(file, 0))
+        Ok(Log::new(file, 0, self.store.machine.uptime()))
     }
 
     fn insert(&self, db: usize, entry: Entry) {

@@ -15,9 +15,8 @@
 //! needed (`Writer::give_up`).
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracing::{error, info, warn};
 
@@ -47,10 +46,18 @@ struct Shared<'p> {
 
 /// Writes the log until the journal is closed. `None` before the log begins.
 pub fn run(store: &Store, persistence: &Persistence, log: Option<Log>) {
-    let syncer = match Syncer::start(Arc::clone(&persistence.figures.syncs)) {
-        Ok(syncer) => syncer,
-        Err(problem) => return store.fail(format!("cannot start a thread: {problem}")),
-    };
+    begin(store, persistence, log);
+    loop {
+        store.journal.wait(POLL_INTERVAL);
+        if !turn(store, persistence) {
+            return;
+        }
+    }
+}
+
+/// Begins the log, `None` if none is kept yet, for [`turn`].
+pub fn begin(store: &Store, persistence: &Persistence, log: Option<Log>) {
+    let syncer = Syncer::new(&store.machine, &persistence.figures.syncs);
     let writer = Writer {
         log,
         syncer,
@@ -59,15 +66,18 @@ pub fn run(store: &Store, persistence: &Persistence, log: Option<Log>) {
         unwritten: None,
     };
     *persistence.writer.lock() = Some(writer);
+}
+
+/// Writes the waiting data and syncs it when that is due. Returns false at the end of the journal,
+/// and after a failure that ends the server.
+pub fn turn(store: &Store, persistence: &Persistence) -> bool {
+    let mut writer = persistence.writer.lock();
     let shared = Shared { store, persistence };
-    loop {
-        store.journal.wait(POLL_INTERVAL);
-        let mut writer = persistence.writer.lock();
-        if !writer.as_mut().is_some_and(|writer| writer.turn(shared)) {
-            *writer = None;
-            return;
-        }
+    let goes_on = writer.as_mut().is_some_and(|writer| writer.turn(shared));
+    if !goes_on {
+        *writer = None;
     }
+    goes_on
 }
 
 /// Writes the waiting data, if that is quick: no fsync is due or running, and no other thread is
@@ -240,7 +250,7 @@ impl Writer {
     fn next_file(&mut self, shared: Shared<'_>, fsync: Fsync, rewrites: u64) -> io::Result<()> {
         self.sync(shared, fsync)?;
         match shared.persistence.next_file() {
-            Ok(file) => self.log = Some(Log::new(file, 0)),
+            Ok(file) => self.log = Some(Log::new(file, 0, shared.store.machine.uptime())),
             Err(problem) if self.log.is_some() => {
                 warn!("the log cannot go on in a new file: {problem}");
                 shared.persistence.log.lock().failed = self.switches + rewrites;
@@ -255,7 +265,6 @@ impl Writer {
         let Shared { persistence, .. } = shared;
         self.switches += files;
         persistence.log.lock().switches = self.switches;
-        persistence.switched.notify_all();
     }
 
     /// Takes the results of the running fsync and of the rewrite of a lost log. Waits for the fsync
@@ -284,14 +293,15 @@ impl Writer {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        let due = log.unsynced && log.last_sync.elapsed() >= SYNC_INTERVAL;
+        let now = shared.store.machine.uptime();
+        let due = log.unsynced && now.saturating_sub(log.last_sync) >= SYNC_INTERVAL;
         if !due || self.syncer.is_busy() || self.lost {
             return Ok(());
         }
         self.syncer.begin(log.file.sync_elsewhere()?)?;
         shared.persistence.figures.log_syncing.store(true, Relaxed);
         log.unsynced = false;
-        log.last_sync = Instant::now();
+        log.last_sync = now;
         Ok(())
     }
 
@@ -303,6 +313,7 @@ impl Writer {
             && !self.lost
         {
             synced = synced.and_then(|()| log.sync(&shared.persistence.figures.syncs));
+            log.last_sync = shared.store.machine.uptime();
         }
         self.judge(shared, synced, fsync)
     }

@@ -5,11 +5,16 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
+
 use everbloom_files::aof::{BaseFormat, Manifest};
 use everbloom_files::storage::StorageFile;
 use tracing::warn;
 
 use super::directory::Persistence;
+
+/// How often a rewrite looks whether the writer of the log has switched files.
+const SWITCH_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Persistence {
     /// Puts a new base in place, under the log's name in the manifest from now on.
@@ -103,7 +108,7 @@ impl Persistence {
                 let problem = self.figures.log_error.lock().clone();
                 return Err(io::Error::other(problem.unwrap_or_default()));
             }
-            self.switched.wait_for(&mut log, Duration::from_millis(50));
+            MutexGuard::unlocked(&mut log, || self.machine.sleep(SWITCH_POLL_INTERVAL));
         }
         if log.failed >= switch {
             return Err(io::Error::other("the log could not go on in a new file"));

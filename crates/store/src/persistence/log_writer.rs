@@ -1,7 +1,7 @@
 //! The current file of the log and its state.
 
 use std::io;
-use std::time::Instant;
+use std::time::Duration;
 
 use everbloom_files::storage::StorageFile;
 
@@ -17,18 +17,19 @@ pub struct Log {
     /// Whether bytes after that may have been written.
     torn: bool,
     pub(super) unsynced: bool,
-    pub(super) last_sync: Instant,
+    /// The uptime of the machine at the last sync.
+    pub(super) last_sync: Duration,
 }
 
 impl Log {
-    /// A log that continues in this file, which has `len` bytes.
-    pub fn new(file: Box<dyn StorageFile>, len: u64) -> Self {
+    /// A log that continues in this file, which has `len` bytes. `now` is the machine's uptime.
+    pub fn new(file: Box<dyn StorageFile>, len: u64, now: Duration) -> Self {
         Log {
             file,
             len,
             torn: false,
             unsynced: false,
-            last_sync: Instant::now(),
+            last_sync: now,
         }
     }
 
@@ -57,7 +58,6 @@ impl Log {
             syncs.count(|| self.file.sync())?;
             self.unsynced = false;
         }
-        self.last_sync = Instant::now();
         Ok(())
     }
 }

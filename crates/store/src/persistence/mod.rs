@@ -10,7 +10,7 @@
 //! - `log_files`: the list of the log's files, changed by snapshots and rewrites
 //! - [`load`]: reads the data at the start
 //! - [`log`]: writes the journal's records to the log
-//! - `syncing`: the thread that runs fsync on the log in the background
+//! - `syncing`: runs fsync on the log in the background
 //! - [`log_writer`]: the current file of the log
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
 //! - [`jobs`]: SAVE, BGSAVE, BGREWRITEAOF

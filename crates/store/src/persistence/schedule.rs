@@ -8,7 +8,6 @@ use tracing::error;
 use super::directory::Persistence;
 use super::figures::JobFigures;
 use super::jobs::{rewrite_in_background, save, save_in_background};
-use crate::clock::unix_seconds;
 use crate::health::Cause;
 use crate::settings::Settings;
 use crate::store::Store;
@@ -28,10 +27,10 @@ pub fn attend(store: &Arc<Store>) {
     let settings = store.settings();
     let figures = &persistence.figures;
     let missing = persistence.log_wanted.load(Relaxed) && !store.journal.is_logging();
-    let started = if missing && rested(&figures.rewrite) {
+    let started = if missing && rested(store, &figures.rewrite) {
         rewrite_in_background(store, true)
     } else if figures.rewrite.scheduled.load(Relaxed)
-        || log_is_lost(persistence)
+        || log_is_lost(store, persistence)
         || log_has_grown(store, &settings)
     {
         rewrite_in_background(store, false)
@@ -63,25 +62,29 @@ fn look_at_backlog(store: &Store, persistence: &Persistence) {
 /// The seconds before a failed snapshot or rewrite is retried.
 const RETRY_SECONDS: u64 = 5;
 
-fn rested(job: &JobFigures) -> bool {
-    let passed = unix_seconds().saturating_sub(job.last_try.load(Relaxed));
+fn rested(store: &Store, job: &JobFigures) -> bool {
+    let passed = store
+        .machine
+        .now()
+        .seconds()
+        .saturating_sub(job.last_try.load(Relaxed));
     passed > RETRY_SECONDS || !job.failed.load(Relaxed)
 }
 
 fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) -> bool {
     let figures = &persistence.figures;
-    let now = unix_seconds();
+    let now = store.machine.now().seconds();
     let changes = store.journal.changes() - figures.saved_changes.load(Relaxed);
     let passed = now.saturating_sub(figures.last_save.load(Relaxed));
-    rested(&figures.save)
+    rested(store, &figures.save)
         && settings
             .save
             .iter()
             .any(|&(after, most)| changes >= most && passed > after)
 }
 
-fn log_is_lost(persistence: &Persistence) -> bool {
-    persistence.is_lost() && rested(&persistence.figures.rewrite)
+fn log_is_lost(store: &Store, persistence: &Persistence) -> bool {
+    persistence.is_lost() && rested(store, &persistence.figures.rewrite)
 }
 
 fn log_has_grown(store: &Store, settings: &Settings) -> bool {
@@ -91,7 +94,7 @@ fn log_has_grown(store: &Store, settings: &Settings) -> bool {
     let figures = &persistence.figures;
     store.journal.is_logging()
         && settings.auto_aof_rewrite_percentage > 0
-        && rested(&figures.rewrite)
+        && rested(store, &figures.rewrite)
         && figures.log_size.load(Relaxed) > settings.auto_aof_rewrite_min_size
         && figures.log_growth() >= settings.auto_aof_rewrite_percentage
 }

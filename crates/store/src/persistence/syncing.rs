@@ -1,14 +1,15 @@
-//! The thread that runs fsync on the log beside the writes.
+//! Runs fsync on the log beside the writes.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use everbloom_files::storage::Syncing;
+
+use crate::machine::{Machine, Running};
 
 /// While an fsync takes longer than this, nothing more is written, to limit the data that is not on
 /// the disk.
@@ -35,70 +36,86 @@ impl Syncs {
     }
 }
 
-/// The handle of the thread. The thread ends when this is dropped.
+/// Runs one fsync at a time on another thread.
 #[derive(Debug)]
 pub(super) struct Syncer {
-    orders: Sender<Syncing>,
-    results: Receiver<io::Result<()>>,
-    /// The start of the running fsync.
-    since: Option<Instant>,
+    machine: Arc<dyn Machine>,
+    syncs: Arc<Syncs>,
+    running: Option<Sync>,
+}
+
+/// A running fsync.
+#[derive(Debug)]
+struct Sync {
+    thread: Box<dyn Running>,
+    result: Receiver<io::Result<()>>,
+    /// The uptime of the machine when it began.
+    since: Duration,
 }
 
 impl Syncer {
-    /// Starts the thread.
-    pub(super) fn start(syncs: Arc<Syncs>) -> io::Result<Self> {
-        let (orders, incoming) = mpsc::channel::<Syncing>();
-        let (outgoing, results) = mpsc::channel();
-        thread::Builder::new().name("fsync".into()).spawn(move || {
-            for sync in incoming {
-                if outgoing.send(syncs.count(sync)).is_err() {
-                    break;
-                }
-            }
-        })?;
-        Ok(Syncer {
-            orders,
-            results,
-            since: None,
-        })
+    /// Runs nothing yet.
+    pub(super) fn new(machine: &Arc<dyn Machine>, syncs: &Arc<Syncs>) -> Self {
+        Syncer {
+            machine: Arc::clone(machine),
+            syncs: Arc::clone(syncs),
+            running: None,
+        }
     }
 
     /// Begins an fsync; none may be running.
     pub(super) fn begin(&mut self, sync: Syncing) -> io::Result<()> {
-        self.orders.send(sync).map_err(|_| gone())?;
-        self.since = Some(Instant::now());
+        let (sender, result) = mpsc::channel();
+        let syncs = Arc::clone(&self.syncs);
+        let work = move || {
+            // The receiver is gone only when the result is no longer of use.
+            let _ = sender.send(syncs.count(sync));
+        };
+        self.running = Some(Sync {
+            thread: self.machine.start("fsync", Box::new(work))?,
+            result,
+            since: self.machine.uptime(),
+        });
         Ok(())
     }
 
     /// Whether an fsync is running, as far as is known.
     pub(super) fn is_busy(&self) -> bool {
-        self.since.is_some()
+        self.running.is_some()
     }
 
     /// Whether it takes so long that writing must wait.
     pub(super) fn is_behind(&self) -> bool {
-        self.since.is_some_and(|since| since.elapsed() > SLOW_SYNC)
+        let now = self.machine.uptime();
+        let running = self.running.as_ref();
+        running.is_some_and(|sync| now.saturating_sub(sync.since) > SLOW_SYNC)
     }
 
     /// The result of the running fsync, if it has ended.
     pub(super) fn look(&mut self) -> io::Result<()> {
-        let result = match self.results.try_recv() {
-            Ok(result) => result,
-            Err(_) => return Ok(()),
-        };
-        self.since = None;
-        result
+        match self.running.as_ref().map(|sync| sync.result.try_recv()) {
+            None | Some(Err(mpsc::TryRecvError::Empty)) => Ok(()),
+            Some(Ok(result)) => {
+                self.running = None;
+                result
+            }
+            Some(Err(mpsc::TryRecvError::Disconnected)) => {
+                self.running = None;
+                Err(gone())
+            }
+        }
     }
 
     /// Waits for the running fsync and returns its result.
     pub(super) fn wait(&mut self) -> io::Result<()> {
-        match self.since.take() {
-            Some(_) => self.results.recv().unwrap_or_else(|_| Err(gone())),
-            None => Ok(()),
-        }
+        let Some(sync) = self.running.take() else {
+            return Ok(());
+        };
+        sync.thread.join();
+        sync.result.try_recv().unwrap_or_else(|_| Err(gone()))
     }
 }
 
 fn gone() -> io::Error {
-    io::Error::other("the thread for fsync has ended")
+    io::Error::other("the thread for fsync has panicked")
 }

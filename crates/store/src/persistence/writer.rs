@@ -1,15 +1,16 @@
 //! Writes a snapshot of the keyspace as an RDB file.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use everbloom_files::Value;
 use everbloom_files::rdb::{Aux, WriteError, WriteOptions, Writer};
 use everbloom_files::storage::StorageFile;
 
-use crate::clock::Now;
 use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
 use crate::keyspace::{Keyspace, SHARDS};
+use crate::machine::Machine;
 use crate::pace::Pace;
 use crate::settings::Settings;
 
@@ -24,13 +25,20 @@ const SYNC_BYTES: u64 = 32 << 20;
 pub fn write(
     given_up: &AtomicBool,
     keyspace: &Keyspace,
+    machine: &Arc<dyn Machine>,
     snapshot: &Snapshot,
     file: &mut dyn StorageFile,
     settings: &Settings,
     aof_base: bool,
 ) -> Result<u64, WriteError> {
-    let pace = Pace::default();
-    let rdb = begin(file, &pace, settings, keyspace.memory(), aof_base)?;
+    let pace = Pace::new(machine);
+    let aux = Aux {
+        version: COMPATIBLE_VERSION,
+        created: machine.now().seconds(),
+        used_memory: u64::try_from(keyspace.memory()).unwrap_or(u64::MAX),
+        aof_base: Some(aof_base),
+    };
+    let rdb = begin(file, &pace, settings, &aux)?;
     let mut file = SnapshotWriter {
         source: SnapshotReader {
             keyspace,
@@ -58,8 +66,7 @@ fn begin<'f>(
     file: &'f mut dyn StorageFile,
     pace: &'f Pace,
     settings: &Settings,
-    used_memory: usize,
-    aof_base: bool,
+    aux: &Aux<'_>,
 ) -> Result<Writer<Paced<'f>>, WriteError> {
     let options = WriteOptions {
         compression: settings.rdbcompression,
@@ -71,12 +78,7 @@ fn begin<'f>(
         pace,
     };
     let mut rdb = Writer::new(out, options)?;
-    rdb.aux(&Aux {
-        version: COMPATIBLE_VERSION,
-        created: Now::read().ms / 1000,
-        used_memory: u64::try_from(used_memory).unwrap_or(u64::MAX),
-        aof_base: Some(aof_base),
-    })?;
+    rdb.aux(aux)?;
     Ok(rdb)
 }
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
@@ -21,6 +22,7 @@ use everbloom_store::clock::Now;
 use everbloom_store::keyspace::Footprint;
 use everbloom_store::keyspace::snapshot::Snapshot;
 use everbloom_store::keyspace::{DbSums, Keyspace, View};
+use everbloom_store::machine::{Machine, System};
 use everbloom_store::persistence::writer;
 use proptest::prelude::*;
 
@@ -297,6 +299,10 @@ fn check_sums(keyspace: &Keyspace) {
     assert_eq!(memory, keyspace.memory().cast_signed());
 }
 
+fn machine() -> Arc<dyn Machine> {
+    Arc::new(System::default())
+}
+
 /// The file of a snapshot, which ends. `meddle` is called between the writes.
 fn written<'m>(
     keyspace: &Keyspace,
@@ -311,8 +317,11 @@ fn written<'m>(
         rdbcompression: false,
         ..Settings::default()
     };
-    let given_up = AtomicBool::new(false);
-    writer::write(&given_up, keyspace, snapshot, &mut file, &settings, false).unwrap();
+    let (given_up, machine) = (AtomicBool::new(false), machine());
+    writer::write(
+        &given_up, keyspace, &machine, snapshot, &mut file, &settings, false,
+    )
+    .unwrap();
     snapshot.end(keyspace);
     file.bytes
 }
