@@ -11,6 +11,10 @@ test *args:
 model:
     RUSTFLAGS="--cfg loom" cargo test -p everbloom --test atomic_model --target-dir target/loom
 
+# Play seeds of the simulation: --seeds N, --seed N or --minutes M
+simulate *args:
+    cargo run -q -p everbloom-simulation -- {{ args }}
+
 # Formatting and lints, as CI has them
 lint:
     cargo fmt --all --check

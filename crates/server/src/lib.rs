@@ -53,5 +53,6 @@ pub mod internals {
     pub use crate::dispatch::replay::Replayer;
     pub use crate::dispatch::turn::Turn;
     pub use crate::native::table::registry;
+    pub use crate::offload::Done;
     pub use crate::session::Session;
 }

@@ -187,6 +187,7 @@ impl CrashingDisk {
         state.room = None;
         state.size = None;
         state.syncs_fail = false;
+        state.loses = false;
     }
 
     /// Puts a lasting file there, and the directories it is in; not an operation.

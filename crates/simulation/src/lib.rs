@@ -1,0 +1,38 @@
+//! A whole server whose clients, background threads, clock and disk follow from one seed.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`machine`] | the clock and the threads |
+//! | [`plan`] | the steps of a seed: what happens, in order |
+//! | [`model`] | what must be true, slow and obvious |
+//! | [`server`] | the real server on the simulated disk and machine, and its clients |
+//! | [`world`] | does the steps, and compares the server with the model |
+//! | [`shrink`] | leaves out steps as long as the failure stays |
+//!
+//! A step depends on no other one, so any of them can be left out.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    missing_docs,
+    reason = "a test fails by panicking; its numbers are its own; variants are commands by name"
+)]
+
+#[path = "../../files/tests/support/crashing.rs"]
+mod crashing;
+pub mod machine;
+pub mod model;
+pub mod plan;
+pub mod report;
+pub mod server;
+pub mod shrink;
+pub mod world;
+
+pub use plan::Plan;
+pub use world::play;

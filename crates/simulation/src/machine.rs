@@ -1,0 +1,203 @@
+//! A machine with a clock that the simulation sets, and threads that run only when it says so.
+//!
+//! A thread of the store stops at each of its pauses ([`Machine::sleep`]), where it holds no lock.
+//! It goes on when the simulation's own thread lets it ([`Simulated::step`]), which waits until it
+//! pauses again or ends. So exactly one thread runs at any time, and the order is the simulation's.
+
+use std::cell::Cell;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use everbloom_store::clock::Now;
+use everbloom_store::machine::{Machine, Running, Work};
+use foldhash::SharedSeed;
+use foldhash::quality::SeedableRandomState;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The keys are hashed the same way in every run.
+static HASH_SEED: SharedSeed = SharedSeed::from_u64(7);
+
+/// How far the uptime advances each time it is read: every pause that a thread may make is due.
+const TICK: Duration = Duration::from_millis(1);
+
+thread_local! {
+    /// The number of this thread, unless it is the simulation's own.
+    static SELF: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The machine.
+#[derive(Debug, Clone, Default)]
+pub struct Simulated {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Wakes the thread that is to run, and the simulation's own.
+    turned: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    now_ms: u64,
+    uptime: Duration,
+    /// The thread that runs; `None` is the simulation's own.
+    current: Option<usize>,
+    threads: Vec<Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    name: String,
+    ended: bool,
+    panicked: bool,
+}
+
+impl Simulated {
+    /// A machine at this time, without threads.
+    pub fn new(now_ms: u64) -> Self {
+        let machine = Simulated::default();
+        machine.lock().now_ms = now_ms;
+        machine
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let state = self.shared.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the clock, forward or back; the uptime follows forward.
+    pub fn pass(&self, ms: i64) {
+        let mut state = self.lock();
+        state.now_ms = state.now_ms.saturating_add_signed(ms);
+        if let Ok(ms) = u64::try_from(ms) {
+            state.uptime += Duration::from_millis(ms);
+        }
+    }
+
+    /// The threads that have not ended, by number.
+    pub fn threads(&self) -> Vec<(usize, String)> {
+        let state = self.lock();
+        let threads = state.threads.iter().enumerate();
+        let alive = threads.filter(|(_, thread)| !thread.ended);
+        alive
+            .map(|(number, thread)| (number, thread.name.clone()))
+            .collect()
+    }
+
+    /// Whether a thread has panicked.
+    pub fn has_panicked(&self) -> Option<String> {
+        let state = self.lock();
+        let thread = state.threads.iter().find(|thread| thread.panicked);
+        thread.map(|thread| thread.name.clone())
+    }
+
+    /// Lets a thread go on to its next pause, or to its end.
+    pub fn step(&self, number: usize) {
+        let mut state = self.lock();
+        if state.threads.get(number).is_none_or(|thread| thread.ended) {
+            return;
+        }
+        state.current = Some(number);
+        self.shared.turned.notify_all();
+        while state.current.is_some() {
+            let woken = self.shared.turned.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets a thread go on to its end. Returns whether it came to it in good order.
+    pub fn finish(&self, number: usize) -> bool {
+        while self.threads().iter().any(|(alive, _)| *alive == number) {
+            self.step(number);
+        }
+        self.lock()
+            .threads
+            .get(number)
+            .is_some_and(|it| !it.panicked)
+    }
+
+    /// Waits until it is the turn of this thread.
+    fn wait_for_turn(&self, number: usize) {
+        let mut state = self.lock();
+        while state.current != Some(number) {
+            let woken = self.shared.turned.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn end(&self, number: usize, panicked: bool) {
+        let mut state = self.lock();
+        if let Some(thread) = state.threads.get_mut(number) {
+            (thread.ended, thread.panicked) = (true, panicked);
+        }
+        state.current = None;
+        self.shared.turned.notify_all();
+    }
+}
+
+impl Machine for Simulated {
+    fn now(&self) -> Now {
+        let ms = self.lock().now_ms;
+        Now {
+            ms,
+            clock: u32::try_from((ms / 1000) & u64::from(u32::MAX)).unwrap_or(0),
+        }
+    }
+
+    fn uptime(&self) -> Duration {
+        let mut state = self.lock();
+        state.uptime += TICK;
+        state.uptime
+    }
+
+    fn key_hasher(&self) -> SeedableRandomState {
+        SeedableRandomState::with_seed(7, &HASH_SEED)
+    }
+
+    fn start(&self, name: &str, work: Work) -> io::Result<Box<dyn Running>> {
+        let mut state = self.lock();
+        let number = state.threads.len();
+        state.threads.push(Thread {
+            name: name.into(),
+            ended: false,
+            panicked: false,
+        });
+        drop(state);
+        let machine = self.clone();
+        thread::Builder::new().name(name.into()).spawn(move || {
+            SELF.set(Some(number));
+            machine.wait_for_turn(number);
+            let ended = catch_unwind(AssertUnwindSafe(work));
+            machine.end(number, ended.is_err());
+        })?;
+        let machine = self.clone();
+        Ok(Box::new(Handle { machine, number }))
+    }
+
+    fn sleep(&self, _: Duration) {
+        // What the simulation's own thread does is one step.
+        let Some(number) = SELF.get() else { return };
+        self.lock().current = None;
+        self.shared.turned.notify_all();
+        self.wait_for_turn(number);
+    }
+}
+
+/// A thread that the store has started.
+#[derive(Debug)]
+struct Handle {
+    machine: Simulated,
+    number: usize,
+}
+
+impl Running for Handle {
+    fn join(self: Box<Self>) -> bool {
+        assert!(SELF.get().is_none(), "a thread waits for another");
+        self.machine.finish(self.number)
+    }
+}

@@ -1,0 +1,539 @@
+//! What must be true: strings exactly, filters by the items that were acknowledged.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use everbloom_resp::Reply;
+
+use crate::plan::{Family, Kind, Op, Shape, family};
+
+/// All keys at a moment.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    /// By name.
+    pub keys: BTreeMap<String, Rc<Key>>,
+}
+
+/// A key.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// When it expires, Unix milliseconds.
+    pub expires_at: Option<u64>,
+    /// Its value.
+    pub value: Value,
+}
+
+/// A value.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// The bytes.
+    Text(Vec<u8>),
+    /// The items.
+    Bloom(Bloom),
+    /// What was added, and when.
+    Window(Window),
+    /// How often each item is in it.
+    Cuckoo(BTreeMap<u32, u32>),
+}
+
+/// A filter that does not forget.
+#[derive(Debug, Clone)]
+pub struct Bloom {
+    /// The items.
+    pub items: std::collections::BTreeSet<u32>,
+    /// The rate that must hold, if one must.
+    pub rate: Option<f64>,
+}
+
+/// A filter that forgets.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// 0 is a window of items.
+    pub span_ms: u64,
+    /// Items of a window of items.
+    pub capacity: u64,
+    /// Its generations.
+    pub generations: u64,
+    /// The latest clock that it may have seen.
+    pub latest: u64,
+    /// How many items were added in all.
+    pub added: u64,
+    /// How many generations were begun by BF.ADVANCE.
+    pub advanced: u64,
+    /// The last addition of each item.
+    pub items: BTreeMap<u32, Addition>,
+}
+
+/// The last addition of an item.
+#[derive(Debug, Clone, Copy)]
+pub struct Addition {
+    /// The clock.
+    pub at: u64,
+    /// How many were added before.
+    pub added: u64,
+    /// How many generations were begun before.
+    pub advanced: u64,
+}
+
+impl Window {
+    /// Whether an item must be found at a time.
+    pub fn remembers(&self, addition: &Addition, now: u64) -> bool {
+        let begun = self.advanced - addition.advanced;
+        let generation = |span: u64| span.div_ceil(self.generations);
+        let (age, span) = match self.span_ms {
+            0 => (self.added - addition.added, self.capacity),
+            span => (now.max(self.latest).saturating_sub(addition.at), span),
+        };
+        match begun {
+            0 => age < span,
+            // The generation that has begun may have begun in the middle of another.
+            _ => age + (begun + 1) * generation(span) < span,
+        }
+    }
+
+    /// Whether an item must have been forgotten.
+    pub fn has_forgotten(&self, addition: &Addition, now: u64) -> bool {
+        if self.span_ms == 0 || addition.at < self.latest && now < self.latest {
+            return false;
+        }
+        let generation = self.span_ms.div_ceil(self.generations);
+        now.saturating_sub(addition.at) > self.span_ms + 2 * generation
+    }
+
+    fn see(&mut self, now: u64) {
+        self.latest = self.latest.max(now);
+    }
+}
+
+/// Whether a reply says that nothing was changed, for a reason that any command may have.
+pub fn is_refusal(reply: &Reply) -> bool {
+    let Reply::Error(text) = reply else {
+        return false;
+    };
+    ["OOM", "MISCONF", "LOADING", "EXECABORT"]
+        .iter()
+        .any(|code| text.starts_with(code))
+}
+
+type Verdict = Result<(), String>;
+
+fn expect(reply: &Reply, wanted: &Reply) -> Verdict {
+    if reply == wanted {
+        return Ok(());
+    }
+    Err(format!("the reply is {reply:?}, and must be {wanted:?}"))
+}
+
+fn int(number: usize) -> Reply {
+    Reply::Integer(number as i64)
+}
+
+impl Model {
+    /// The keys that have not expired.
+    pub fn alive(&self, now: u64) -> impl Iterator<Item = (&String, &Rc<Key>)> {
+        let alive = move |key: &Rc<Key>| key.expires_at.is_none_or(|at| at > now);
+        self.keys.iter().filter(move |(_, key)| alive(key))
+    }
+
+    /// A key that has not expired.
+    pub fn get(&self, name: &str, now: u64) -> Option<&Rc<Key>> {
+        let key = self.keys.get(name)?;
+        key.expires_at.is_none_or(|at| at > now).then_some(key)
+    }
+
+    fn text(&self, name: &str, now: u64) -> &[u8] {
+        match self.get(name, now).map(|key| &key.value) {
+            Some(Value::Text(text)) => text,
+            _ => &[],
+        }
+    }
+
+    /// A key to change; one that has expired is gone.
+    fn get_mut(&mut self, name: &str, now: u64) -> Option<&mut Key> {
+        self.get(name, now)?;
+        self.keys.get_mut(name).map(Rc::make_mut)
+    }
+
+    fn put(&mut self, name: &str, value: Value) {
+        let key = Key {
+            expires_at: None,
+            value,
+        };
+        self.keys.insert(name.into(), Rc::new(key));
+    }
+
+    /// Removes the keys that have expired.
+    pub fn purge(&mut self, now: u64) {
+        self.keys
+            .retain(|_, key| key.expires_at.is_none_or(|at| at > now));
+    }
+
+    /// Removes the items that need not be found.
+    pub fn drop_forgotten(&mut self, now: u64) {
+        for key in self.keys.values_mut() {
+            if let Value::Window(window) = &mut Rc::make_mut(key).value {
+                let mut items = std::mem::take(&mut window.items);
+                items.retain(|_, addition| window.remembers(addition, now));
+                window.items = items;
+            }
+        }
+    }
+
+    /// Replaces a key by a value of which nothing is known.
+    pub fn forget(&mut self, name: &str) {
+        self.put(
+            name,
+            match family(name) {
+                Family::Text => Value::Text(Vec::new()),
+                Family::Cuckoo => Value::Cuckoo(BTreeMap::new()),
+                _ => Value::Bloom(Bloom {
+                    items: Default::default(),
+                    rate: None,
+                }),
+            },
+        );
+    }
+
+    fn text_mut(&mut self, name: &str, now: u64) -> &mut Vec<u8> {
+        if self.get(name, now).is_none() {
+            self.put(name, Value::Text(Vec::new()));
+        }
+        match &mut Rc::make_mut(self.keys.get_mut(name).unwrap()).value {
+            Value::Text(text) => text,
+            other => panic!("{name} is {other:?}"),
+        }
+    }
+
+    /// Compares the reply to a command with what it must be, and does the command.
+    pub fn apply(&mut self, op: &Op, reply: &Reply, now: u64) -> Verdict {
+        if is_refusal(reply) {
+            return Ok(());
+        }
+        self.purge(now);
+        match op {
+            Op::Set(..) | Op::Append(..) | Op::SetRange(..) | Op::SetBit(..) => {
+                self.change_text(op, reply, now)
+            }
+            Op::Get(key) => match self.get(key, now) {
+                None => expect(reply, &Reply::Null),
+                Some(_) => expect(reply, &Reply::Bulk(self.text(key, now).to_vec())),
+            },
+            Op::GetRange(key, from, to) => {
+                let text = self.text(key, now);
+                let part = text.get(*from..text.len().min(to + 1)).unwrap_or_default();
+                expect(reply, &Reply::Bulk(part.to_vec()))
+            }
+            Op::StrLen(key) => expect(reply, &int(self.text(key, now).len())),
+            Op::Exists(key) => expect(reply, &int(usize::from(self.get(key, now).is_some()))),
+            Op::Del(key) => {
+                let there = self.get(key, now).is_some();
+                self.keys.remove(key);
+                expect(reply, &int(usize::from(there)))
+            }
+            Op::PExpire(key, ms) => {
+                let key = self.get_mut(key, now);
+                let wanted = int(usize::from(key.is_some()));
+                if let Some(key) = key {
+                    key.expires_at = Some(now + ms);
+                }
+                expect(reply, &wanted)
+            }
+            Op::Persist(key) => {
+                let had = self.get_mut(key, now).and_then(|key| key.expires_at.take());
+                expect(reply, &int(usize::from(had.is_some())))
+            }
+            Op::Rename(from, to) => match self.get(from, now).cloned() {
+                None => expect(reply, &Reply::error("ERR no such key")),
+                Some(key) => {
+                    self.keys.remove(from);
+                    self.keys.insert(to.clone(), key);
+                    expect(reply, &Reply::OK)
+                }
+            },
+            Op::Copy(from, to) => self.copy(from, to, reply, now),
+            Op::Flush => {
+                self.keys.clear();
+                expect(reply, &Reply::OK)
+            }
+            Op::Reserve(key, shape) => self.reserve(key, shape, reply, now),
+            Op::Add(key, from, count) => self.add(key, *from, *count, reply, now),
+            Op::Ask(key, from, count) => self.ask(key, *from, *count, reply, now),
+            Op::Remove(key, number) => self.remove(key, *number, reply, now),
+            Op::Advance(key, count) => self.advance(key, *count, reply, now),
+            Op::Clear(key) => self.clear(key, reply, now),
+            Op::Merge(to, sources) => self.merge(to, sources, reply, now),
+            Op::DumpRestore(from, to) | Op::ScanDump(from, to) => {
+                if let Some(key) = self.get(from, now).cloned()
+                    && *reply == Reply::OK
+                {
+                    self.put(to, key.value.clone());
+                }
+                Ok(())
+            }
+            Op::Other(_) => Ok(()),
+        }
+    }
+
+    fn change_text(&mut self, op: &Op, reply: &Reply, now: u64) -> Verdict {
+        match op {
+            Op::Set(key, byte, len) => {
+                self.put(key, Value::Text(vec![*byte; *len]));
+                expect(reply, &Reply::OK)
+            }
+            Op::Append(key, byte, len) => {
+                let text = self.text_mut(key, now);
+                text.extend(vec![*byte; *len]);
+                expect(reply, &int(text.len()))
+            }
+            Op::SetRange(key, _, _, 0) => {
+                let len = self.text(key, now).len();
+                expect(reply, &int(len))
+            }
+            Op::SetRange(key, at, byte, len) => {
+                let text = self.text_mut(key, now);
+                let end = at + len;
+                text.resize(text.len().max(end), 0);
+                text[*at..end].fill(*byte);
+                expect(reply, &int(text.len()))
+            }
+            Op::SetBit(key, at, on) => {
+                let text = self.text_mut(key, now);
+                text.resize(text.len().max(at / 8 + 1), 0);
+                let (byte, mask) = (&mut text[at / 8], 128u8 >> (at % 8));
+                let before = *byte & mask != 0;
+                *byte = if *on { *byte | mask } else { *byte & !mask };
+                expect(reply, &int(usize::from(before)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn copy(&mut self, from: &str, to: &str, reply: &Reply, now: u64) -> Verdict {
+        if from == to {
+            return Ok(());
+        }
+        match self.get(from, now).cloned() {
+            None => expect(reply, &int(0)),
+            Some(_) if matches!(reply, Reply::Error(_)) => match family(from) {
+                // As in RedisBloom.
+                Family::Text => Err(format!("{reply:?}")),
+                _ => Ok(()),
+            },
+            Some(key) => {
+                self.keys.insert(to.into(), key);
+                expect(reply, &int(1))
+            }
+        }
+    }
+
+    fn reserve(&mut self, name: &str, shape: &Shape, reply: &Reply, now: u64) -> Verdict {
+        let exists = self.get(name, now).is_some();
+        let valkey = matches!(
+            shape,
+            Shape::Bloom {
+                kind: Kind::Valkey,
+                ..
+            }
+        );
+        if exists && !valkey {
+            return match reply {
+                Reply::Error(_) => Ok(()),
+                other => Err(format!("an existing key is reserved: {other:?}")),
+            };
+        }
+        if matches!(reply, Reply::Error(_)) {
+            return Err(format!("it is refused: {reply:?}"));
+        }
+        if exists {
+            return Ok(());
+        }
+        let value = match shape {
+            Shape::Bloom {
+                rate,
+                capacity,
+                kind,
+                ..
+            } => Value::Bloom(Bloom {
+                items: Default::default(),
+                rate: (*kind == Kind::Blocked && *capacity >= 64).then(|| rate.parse().unwrap()),
+            }),
+            Shape::Window {
+                capacity,
+                seconds,
+                generations,
+                ..
+            } => Value::Window(Window {
+                span_ms: seconds * 1000,
+                capacity: *capacity,
+                generations: *generations,
+                latest: now,
+                added: 0,
+                advanced: 0,
+                items: BTreeMap::new(),
+            }),
+            Shape::Cuckoo { .. } => Value::Cuckoo(BTreeMap::new()),
+        };
+        self.put(name, value);
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, from: u32, count: u32, reply: &Reply, now: u64) -> Verdict {
+        if self.get(name, now).is_none() {
+            // It is made with the defaults.
+            let value = match family(name) {
+                Family::Cuckoo => Value::Cuckoo(BTreeMap::new()),
+                _ => Value::Bloom(Bloom {
+                    items: Default::default(),
+                    rate: None,
+                }),
+            };
+            self.put(name, value);
+        }
+        let answers = match reply {
+            Reply::Array(answers) => answers.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let value = &mut Rc::make_mut(self.keys.get_mut(name).unwrap()).value;
+        for (number, answer) in (from..from + count).zip(answers) {
+            if let Reply::Error(text) = answer {
+                if !text.contains("full") && !text.contains("OOM") && !text.contains("emory") {
+                    return Err(format!("item{number} is refused: {text}"));
+                }
+                continue;
+            }
+            let new = match answer {
+                Reply::Integer(0) => false,
+                Reply::Integer(1) => true,
+                other => return Err(format!("item{number}: {other:?}")),
+            };
+            match value {
+                Value::Bloom(bloom) => {
+                    let was_new = bloom.items.insert(number);
+                    if new && !was_new {
+                        return Err(format!("item{number} is new, but it was added before"));
+                    }
+                }
+                Value::Window(window) => {
+                    let before = window.items.get(&number);
+                    if new && before.is_some_and(|before| window.remembers(before, now)) {
+                        return Err(format!("item{number} is new, but it was added before"));
+                    }
+                    window.see(now);
+                    let (added, advanced) = (window.added, window.advanced);
+                    window.added += 1;
+                    let addition = Addition {
+                        at: now,
+                        added,
+                        advanced,
+                    };
+                    window.items.insert(number, addition);
+                }
+                Value::Cuckoo(items) => *items.entry(number).or_default() += 1,
+                Value::Text(_) => return Err("a string".into()),
+            }
+        }
+        if count as usize != answers.len() && count != 1 {
+            // RedisBloom ends the replies at the first error.
+            return match answers.last() {
+                Some(Reply::Error(_)) => Ok(()),
+                _ => Err(format!("{} answers for {count} items", answers.len())),
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether an item must be found.
+    pub fn must_find(value: &Value, number: u32, now: u64) -> bool {
+        match value {
+            Value::Bloom(bloom) => bloom.items.contains(&number),
+            Value::Window(window) => {
+                let addition = window.items.get(&number);
+                addition.is_some_and(|addition| window.remembers(addition, now))
+            }
+            Value::Cuckoo(items) => items.get(&number).is_some_and(|count| *count > 0),
+            Value::Text(_) => false,
+        }
+    }
+
+    fn ask(&self, name: &str, from: u32, count: u32, reply: &Reply, now: u64) -> Verdict {
+        let Some(key) = self.get(name, now) else {
+            return Ok(());
+        };
+        let Reply::Array(answers) = reply else {
+            return Err(format!("{reply:?}"));
+        };
+        for (number, answer) in (from..from + count).zip(answers) {
+            if Self::must_find(&key.value, number, now) && *answer != Reply::Integer(1) {
+                return Err(format!("item{number} is missing: {answer:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str, number: u32, reply: &Reply, now: u64) -> Verdict {
+        let key = self.get_mut(name, now);
+        let Some(Key {
+            value: Value::Cuckoo(items),
+            ..
+        }) = key
+        else {
+            return Ok(());
+        };
+        let count = items.entry(number).or_default();
+        if *count == 0 {
+            return Ok(());
+        }
+        *count -= 1;
+        expect(reply, &int(1))
+    }
+
+    fn advance(&mut self, name: &str, count: u64, reply: &Reply, now: u64) -> Verdict {
+        if let Some(Key {
+            value: Value::Window(window),
+            ..
+        }) = self.get_mut(name, now)
+        {
+            window.see(now);
+            window.advanced += count;
+            if matches!(reply, Reply::Error(_)) {
+                return Err(format!("it is refused: {reply:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, name: &str, reply: &Reply, now: u64) -> Verdict {
+        if matches!(reply, Reply::Error(_)) {
+            return Ok(());
+        }
+        match self.get_mut(name, now).map(|key| &mut key.value) {
+            Some(Value::Bloom(bloom)) => bloom.items.clear(),
+            Some(Value::Window(window)) => window.items.clear(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, to: &str, sources: &[String], reply: &Reply, now: u64) -> Verdict {
+        if matches!(reply, Reply::Error(_)) {
+            return Ok(());
+        }
+        let mut merged = match self.get(to, now).map(|key| &key.value) {
+            Some(Value::Bloom(bloom)) => bloom.clone(),
+            _ => Bloom {
+                items: Default::default(),
+                rate: None,
+            },
+        };
+        for source in sources {
+            if let Some(Value::Bloom(bloom)) = self.get(source, now).map(|key| &key.value) {
+                merged.items.extend(&bloom.items);
+            }
+        }
+        match self.get_mut(to, now) {
+            Some(key) => key.value = Value::Bloom(merged),
+            None => self.put(to, Value::Bloom(merged)),
+        }
+        Ok(())
+    }
+}

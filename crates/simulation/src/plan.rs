@@ -1,0 +1,592 @@
+//! The steps of a seed.
+
+use std::fmt;
+
+use everbloom_dev::Random;
+
+/// A command as its words.
+pub type Words = Vec<Vec<u8>>;
+
+/// How many clients there are.
+pub const CLIENTS: usize = 3;
+
+/// What happens, in order, and under which settings.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// The settings of every start.
+    pub settings: Vec<(&'static str, String)>,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// One step. Numbers that select something are taken modulo what there is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A client sends commands together.
+    Send(usize, Vec<Op>),
+    /// A client sends commands between MULTI and EXEC.
+    Transaction(usize, Vec<Op>),
+    /// A client goes away, whether it has its replies or not, and another one comes.
+    Leave(usize),
+    /// The clock moves by so many milliseconds.
+    Pass(i64),
+    /// The log's writer has its turn.
+    Log,
+    /// A background thread goes on to its next pause, this many times.
+    Thread(usize, usize),
+    /// What is due is begun: save points, rewrites, second tries.
+    Attend,
+    /// Expired keys are removed.
+    Expire,
+    /// The disk.
+    Disk(Fault),
+    /// The server ends and starts again.
+    Restart(End),
+    /// Everything that must be true is checked.
+    Check,
+}
+
+/// What happens to the disk.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fault {
+    /// It is full after so many bytes more.
+    Full(u64),
+    /// An fsync fails, and what it was to make last is lost.
+    Loses,
+    /// Every fsync fails.
+    SyncsFail,
+    /// All is well again.
+    Heals,
+}
+
+/// How the server ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum End {
+    /// It is asked to.
+    Stop,
+    /// The process is killed.
+    Kill,
+    /// The power fails; the number decides what is left of what was not synced.
+    Power(u64),
+}
+
+/// The family of a key, by its first letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// `s`
+    Text,
+    /// `b`
+    Bloom,
+    /// `w`
+    Window,
+    /// `c`
+    Cuckoo,
+}
+
+/// What BF.RESERVE or CF.RESERVE is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    /// `expansion` 0 is NONSCALING.
+    Bloom {
+        rate: &'static str,
+        capacity: u64,
+        expansion: u32,
+        /// The words behind: a layout, a seed, or valkey-bloom's.
+        kind: Kind,
+    },
+    Window {
+        rate: &'static str,
+        capacity: u64,
+        /// 0 is a window of items.
+        seconds: u64,
+        generations: u64,
+    },
+    Cuckoo {
+        capacity: u64,
+    },
+}
+
+/// The kinds of filters that do not forget.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    Classic,
+    Blocked,
+    Valkey,
+}
+
+/// A command whose effect the model knows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Op {
+    Set(String, u8, usize),
+    Append(String, u8, usize),
+    SetRange(String, usize, u8, usize),
+    SetBit(String, usize, bool),
+    Get(String),
+    GetRange(String, usize, usize),
+    StrLen(String),
+    Exists(String),
+    Del(String),
+    PExpire(String, u64),
+    Persist(String),
+    Rename(String, String),
+    Copy(String, String),
+    Flush,
+    Reserve(String, Shape),
+    /// So many items from this one on, in one command or in one each.
+    Add(String, u32, u32),
+    /// Whether they are there.
+    Ask(String, u32, u32),
+    /// CF.DEL, if it is there.
+    Remove(String, u32),
+    Advance(String, u64),
+    Clear(String),
+    Merge(String, Vec<String>),
+    /// DUMP and RESTORE under another key.
+    DumpRestore(String, String),
+    /// SCANDUMP and LOADCHUNK under another key.
+    ScanDump(String, String),
+    /// A command that changes no key.
+    Other(&'static str),
+}
+
+/// An item's bytes.
+pub fn item(number: u32) -> Vec<u8> {
+    format!("item{number}").into_bytes()
+}
+
+fn words(parts: &[&dyn fmt::Display]) -> Words {
+    parts
+        .iter()
+        .map(|part| part.to_string().into_bytes())
+        .collect()
+}
+
+impl Shape {
+    fn words(&self, key: &str) -> Words {
+        match self {
+            Shape::Bloom {
+                rate,
+                capacity,
+                expansion,
+                kind,
+            } => {
+                if *kind == Kind::Valkey {
+                    let mut all =
+                        words(&[&"BF.INSERT", &key, &"CAPACITY", capacity, &"ERROR", rate]);
+                    match expansion {
+                        0 => all.extend(words(&[&"NONSCALING"])),
+                        some => all.extend(words(&[&"EXPANSION", some])),
+                    }
+                    all.extend(words(&[&"TIGHTENING", &"0.5", &"ITEMS", &"first"]));
+                    return all;
+                }
+                let mut all = words(&[&"BF.RESERVE", &key, rate, capacity]);
+                match expansion {
+                    0 => all.extend(words(&[&"NONSCALING"])),
+                    some => all.extend(words(&[&"EXPANSION", some])),
+                }
+                if *kind == Kind::Blocked {
+                    all.extend(words(&[&"LAYOUT", &"BLOCKED", &"SEED", &7]));
+                }
+                all
+            }
+            Shape::Window {
+                rate,
+                capacity,
+                seconds,
+                generations,
+            } => {
+                let mut all = words(&[&"BF.RESERVE", &key, rate, capacity, &"SEED", &7]);
+                all.extend(words(&[&"WINDOW"]));
+                match seconds {
+                    0 => all.extend(words(&[&"ITEMS"])),
+                    some => all.extend(words(&[&"SECONDS", some])),
+                }
+                all.extend(words(&[&"GENERATIONS", generations]));
+                all.extend(words(&[&"LAYOUT", &"BLOCKED"]));
+                all
+            }
+            Shape::Cuckoo { capacity } => words(&[&"CF.RESERVE", &key, capacity]),
+        }
+    }
+}
+
+/// The family of a key.
+pub fn family(key: &str) -> Family {
+    match key.as_bytes()[0] {
+        b's' => Family::Text,
+        b'b' => Family::Bloom,
+        b'w' => Family::Window,
+        _ => Family::Cuckoo,
+    }
+}
+
+impl Op {
+    /// The command, unless it is a conversation of several.
+    pub fn words(&self) -> Words {
+        let fill = |byte: &u8, len: &usize| vec![*byte; *len];
+        match self {
+            Op::Set(key, byte, len) => [words(&[&"SET", key]), vec![fill(byte, len)]].concat(),
+            Op::Append(key, byte, len) => {
+                [words(&[&"APPEND", key]), vec![fill(byte, len)]].concat()
+            }
+            Op::SetRange(key, at, byte, len) => {
+                [words(&[&"SETRANGE", key, at]), vec![fill(byte, len)]].concat()
+            }
+            Op::SetBit(key, at, on) => words(&[&"SETBIT", key, at, &u8::from(*on)]),
+            Op::Get(key) => words(&[&"GET", key]),
+            Op::GetRange(key, from, to) => words(&[&"GETRANGE", key, from, to]),
+            Op::StrLen(key) => words(&[&"STRLEN", key]),
+            Op::Exists(key) => words(&[&"EXISTS", key]),
+            Op::Del(key) => words(&[&"DEL", key]),
+            Op::PExpire(key, ms) => words(&[&"PEXPIRE", key, ms]),
+            Op::Persist(key) => words(&[&"PERSIST", key]),
+            Op::Rename(from, to) => words(&[&"RENAME", from, to]),
+            Op::Copy(from, to) => words(&[&"COPY", from, to, &"REPLACE"]),
+            Op::Flush => words(&[&"FLUSHALL"]),
+            Op::Reserve(key, shape) => shape.words(key),
+            Op::Add(key, from, count) => {
+                let name = match (family(key), count) {
+                    (Family::Cuckoo, _) => "CF.ADD",
+                    (_, 1) => "BF.ADD",
+                    _ => "BF.MADD",
+                };
+                [
+                    words(&[&name, key]),
+                    (0..*count).map(|n| item(from + n)).collect(),
+                ]
+                .concat()
+            }
+            Op::Ask(key, from, count) => {
+                let name = match family(key) {
+                    Family::Cuckoo => "CF.MEXISTS",
+                    _ => "BF.MEXISTS",
+                };
+                [
+                    words(&[&name, key]),
+                    (0..*count).map(|n| item(from + n)).collect(),
+                ]
+                .concat()
+            }
+            Op::Remove(key, number) => [words(&[&"CF.DEL", key]), vec![item(*number)]].concat(),
+            Op::Advance(key, count) => words(&[&"BF.ADVANCE", key, count]),
+            Op::Clear(key) => words(&[&"BF.CLEAR", key]),
+            Op::Merge(to, sources) => {
+                let mut all = words(&[&"BF.MERGE", to]);
+                all.extend(sources.iter().map(|key| key.clone().into_bytes()));
+                all
+            }
+            Op::DumpRestore(from, to) => words(&[&"#", &"DUMP", from, &"and RESTORE as", to]),
+            Op::ScanDump(from, to) => words(&[&"#", &"SCANDUMP", from, &"and LOADCHUNK as", to]),
+            Op::Other(line) => line
+                .split(' ')
+                .map(|word| word.as_bytes().to_vec())
+                .collect(),
+        }
+    }
+
+    /// Whether it is a conversation of several commands.
+    pub fn is_conversation(&self) -> bool {
+        matches!(self, Op::DumpRestore(..) | Op::ScanDump(..))
+    }
+}
+
+impl fmt::Display for Op {
+    /// As a line for redis-cli.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Op::Add(key, from, count) | Op::Ask(key, from, count) = self
+            && *count > 1
+        {
+            let name = self.words().swap_remove(0);
+            let name = String::from_utf8_lossy(&name);
+            return write!(f, "{name} {key} item{{{from}..{}}}", from + count - 1);
+        }
+        for (index, word) in self.words().iter().enumerate() {
+            let space = if index == 0 { "" } else { " " };
+            let text = String::from_utf8_lossy(word);
+            match word.first() {
+                Some(first) if word.len() > 40 && word.iter().all(|byte| byte == first) => {
+                    let first = char::from(*first);
+                    write!(f, "{space}$(printf {first}%.0s {{1..{}}})", word.len())?;
+                }
+                _ => write!(f, "{space}{text}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Send(client, ops) => {
+                let lines: Vec<String> = ops.iter().map(Op::to_string).collect();
+                write!(f, "{client}> {}", lines.join(&format!("\n{client}> ")))
+            }
+            Step::Transaction(client, ops) => {
+                let lines: Vec<String> = ops.iter().map(Op::to_string).collect();
+                write!(f, "{client}> MULTI\n{client}> ")?;
+                write!(
+                    f,
+                    "{}\n{client}> EXEC",
+                    lines.join(&format!("\n{client}> "))
+                )
+            }
+            other => write!(f, "# {other:?}"),
+        }
+    }
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn of(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let settings = settings(&mut random);
+        let count = 20 + random.below(180);
+        let mut draw = Draw {
+            random,
+            big: seed.is_multiple_of(8),
+        };
+        let mut steps: Vec<Step> = (0..count).map(|_| draw.step()).collect();
+        steps.push(Step::Check);
+        steps.push(Step::Restart(End::Stop));
+        Plan {
+            seed,
+            settings,
+            steps,
+        }
+    }
+
+    /// The same with other steps.
+    pub fn with(&self, steps: Vec<Step>) -> Self {
+        Plan {
+            steps,
+            ..self.clone()
+        }
+    }
+}
+
+fn settings(random: &mut Random) -> Vec<(&'static str, String)> {
+    let appendfsync = random.pick(&["always", "everysec", "everysec", "no"]);
+    let save = random.pick(&["", "", "1 1", "60 5"]);
+    vec![
+        (
+            "appendonly",
+            random.pick(&["yes", "yes", "yes", "no"]).into(),
+        ),
+        ("appendfsync", appendfsync.into()),
+        ("save", save.into()),
+        ("rdbcompression", random.pick(&["yes", "no"]).into()),
+    ]
+}
+
+struct Draw {
+    random: Random,
+    /// Whether values are large.
+    big: bool,
+}
+
+impl Draw {
+    fn step(&mut self) -> Step {
+        let client = self.random.below(CLIENTS);
+        match self.random.below(100) {
+            0..50 => Step::Send(client, self.ops(6)),
+            50..56 => Step::Transaction(client, self.ops(4)),
+            56..58 => Step::Leave(client),
+            58..66 => Step::Pass(self.pass()),
+            66..76 => Step::Log,
+            76..86 => Step::Thread(self.random.below(8), 1 + self.random.below(30)),
+            86..89 => Step::Attend,
+            89..92 => Step::Expire,
+            92..95 => Step::Disk(self.fault()),
+            95..97 => Step::Restart(self.end()),
+            _ => Step::Check,
+        }
+    }
+
+    fn pass(&mut self) -> i64 {
+        let random = &mut self.random;
+        match random.below(20) {
+            0..8 => random.below(1000) as i64,
+            8..15 => random.below(5000) as i64,
+            15..17 => random.below(60_000) as i64,
+            17 => -(random.below(3000) as i64),
+            18 => 7 * 86_400_000,
+            _ => random.pick(&[365 * 86_400_000, -365 * 86_400_000, -86_400_000]),
+        }
+    }
+
+    fn fault(&mut self) -> Fault {
+        match self.random.below(10) {
+            0..3 => Fault::Full(self.random.below(3000) as u64),
+            3 => Fault::Loses,
+            4 => Fault::SyncsFail,
+            _ => Fault::Heals,
+        }
+    }
+
+    fn end(&mut self) -> End {
+        match self.random.below(4) {
+            0 => End::Stop,
+            1 => End::Kill,
+            _ => End::Power(self.random.below(20) as u64),
+        }
+    }
+
+    fn ops(&mut self, most: usize) -> Vec<Op> {
+        let count = 1 + self.random.below(most);
+        (0..count).map(|_| self.op()).collect()
+    }
+
+    fn key(&mut self, family: Family) -> String {
+        let (letter, count) = match family {
+            Family::Text => ('s', 4),
+            Family::Bloom => ('b', 4),
+            Family::Window => ('w', 3),
+            Family::Cuckoo => ('c', 2),
+        };
+        format!("{letter}{}", self.random.below(count))
+    }
+
+    fn any(&mut self) -> Family {
+        let all = [Family::Text, Family::Bloom, Family::Window, Family::Cuckoo];
+        self.random.pick(&all)
+    }
+
+    fn filter(&mut self) -> Family {
+        self.random
+            .pick(&[Family::Bloom, Family::Bloom, Family::Window, Family::Cuckoo])
+    }
+
+    fn len(&mut self) -> usize {
+        let most = if self.big { 3 << 20 } else { 3000 };
+        match self.random.below(10) {
+            0..7 => self.random.below(50),
+            _ => self.random.below(most),
+        }
+    }
+
+    fn op(&mut self) -> Op {
+        match self.random.below(100) {
+            0..20 => self.text_op(),
+            20..35 => self.key_op(),
+            35..37 => self.other_op(),
+            37..47 => {
+                let family = self.filter();
+                Op::Reserve(self.key(family), self.shape(family))
+            }
+            47..75 => {
+                let family = self.filter();
+                let (from, count) = self.items(family);
+                Op::Add(self.key(family), from, count)
+            }
+            75..83 => {
+                let family = self.filter();
+                let from = self.random.below(2000) as u32;
+                Op::Ask(self.key(family), from, 1 + self.random.below(20) as u32)
+            }
+            83..86 => Op::Remove(self.key(Family::Cuckoo), self.random.below(60) as u32),
+            86..89 => Op::Advance(self.key(Family::Window), 1 + self.random.below(2) as u64),
+            89..90 => {
+                let family = self.random.pick(&[Family::Bloom, Family::Window]);
+                Op::Clear(self.key(family))
+            }
+            90..93 => {
+                let sources = 1 + self.random.below(2);
+                let sources = (0..sources).map(|_| self.key(Family::Bloom)).collect();
+                Op::Merge(self.key(Family::Bloom), sources)
+            }
+            93..96 => {
+                let family = self.any();
+                Op::DumpRestore(self.key(family), self.key(family))
+            }
+            _ => {
+                let family = self.filter();
+                Op::ScanDump(self.key(family), self.key(family))
+            }
+        }
+    }
+
+    fn text_op(&mut self) -> Op {
+        let key = self.key(Family::Text);
+        let byte = b'a' + self.random.below(26) as u8;
+        let len = self.len();
+        match self.random.below(8) {
+            0 | 1 => Op::Set(key, byte, len),
+            2 => Op::Append(key, byte, len),
+            3 => Op::SetRange(key, self.len(), byte, len),
+            4 => Op::SetBit(key, self.random.below(20_000), self.random.chance(70)),
+            5 => Op::Get(key),
+            6 => Op::GetRange(key, self.random.below(100), len),
+            _ => Op::StrLen(key),
+        }
+    }
+
+    fn key_op(&mut self) -> Op {
+        let family = self.any();
+        let key = self.key(family);
+        match self.random.below(20) {
+            0..3 => Op::Exists(key),
+            3..6 => Op::Del(key),
+            6..10 => Op::PExpire(key, 1 + self.random.below(20_000) as u64),
+            10..12 => Op::Persist(key),
+            12..15 => Op::Rename(key, self.key(family)),
+            15..19 => Op::Copy(key, self.key(family)),
+            _ => Op::Flush,
+        }
+    }
+
+    fn other_op(&mut self) -> Op {
+        Op::Other(self.random.pick(&[
+            "BGSAVE",
+            "BGREWRITEAOF",
+            "PING",
+            "INFO",
+            "CONFIG SET appendfsync everysec",
+            "CONFIG SET appendfsync no",
+        ]))
+    }
+
+    fn shape(&mut self, family: Family) -> Shape {
+        let rate = self.random.pick(&["0.01", "0.01", "0.001", "0.1"]);
+        let capacity = match (self.big, self.random.below(6)) {
+            (true, 0..3) => 1_000_000 + self.random.below(1_000_000) as u64,
+            (_, 5) => 1 + self.random.below(10_000) as u64,
+            _ => 1 + self.random.below(300) as u64,
+        };
+        match family {
+            Family::Window => Shape::Window {
+                rate,
+                capacity,
+                seconds: self.random.pick(&[0, 1, 2, 5, 60]),
+                generations: 1 + self.random.below(5) as u64,
+            },
+            Family::Cuckoo => Shape::Cuckoo {
+                capacity: capacity.max(4),
+            },
+            _ => Shape::Bloom {
+                rate,
+                capacity,
+                expansion: self.random.pick(&[0, 1, 2, 2, 4]),
+                kind: self
+                    .random
+                    .pick(&[Kind::Classic, Kind::Blocked, Kind::Valkey]),
+            },
+        }
+    }
+
+    fn items(&mut self, family: Family) -> (u32, u32) {
+        if family == Family::Cuckoo {
+            return (self.random.below(60) as u32, 1);
+        }
+        let from = self.random.below(2000) as u32;
+        let count = match self.random.below(10) {
+            0..4 => 1,
+            4..8 => 1 + self.random.below(30),
+            _ => 1 + self.random.below(400),
+        };
+        (from, count as u32)
+    }
+}

@@ -1,0 +1,344 @@
+//! The real server on a simulated disk and machine, without sockets.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use everbloom_files::Value;
+use everbloom_files::rdb::payload;
+use everbloom_resp::{Batch, DecodeLimits, Limits, Reply, RequestParser, decode, encode_request};
+use everbloom_server::internals::{Client, Done, Replayer, Session, Turn, execute, registry};
+use everbloom_server::{Server, Settings};
+use everbloom_store::Fsync;
+use everbloom_store::keyspace::{DbSums, SHARDS};
+use everbloom_store::machine::{Machine, Running};
+use everbloom_store::persistence::{Persistence, load, log, schedule};
+
+use crate::crashing::CrashingDisk;
+use crate::machine::Simulated;
+use crate::plan::Words;
+
+/// The server.
+#[derive(Debug)]
+pub struct Instance {
+    /// The server itself.
+    pub server: Arc<Server>,
+    /// Its machine.
+    pub machine: Simulated,
+    /// Its disk.
+    pub disk: CrashingDisk,
+}
+
+/// What is known of a key: when it expires, and a hash of the payload that DUMP gives.
+pub type Digests = BTreeMap<String, (Option<u64>, u64)>;
+
+/// The settings of a plan.
+pub fn settings(plan: &[(&'static str, String)]) -> Settings {
+    let mut settings = Settings::default();
+    let data = &mut settings.data;
+    for (name, value) in plan {
+        match *name {
+            "appendonly" => data.appendonly = value == "yes",
+            "appendfsync" => {
+                data.appendfsync = match value.as_str() {
+                    "always" => Fsync::Always,
+                    "everysec" => Fsync::EverySecond,
+                    _ => Fsync::No,
+                }
+            }
+            "save" => {
+                let numbers: Vec<u64> = value.split(' ').flat_map(str::parse).collect();
+                data.save = numbers
+                    .chunks_exact(2)
+                    .map(|pair| (pair[0], pair[1]))
+                    .collect();
+            }
+            "rdbcompression" => data.rdbcompression = value == "yes",
+            "maxmemory" => settings.maxmemory = value.parse().unwrap(),
+            other => panic!("unknown setting {other}"),
+        }
+    }
+    settings
+}
+
+impl Instance {
+    /// Starts a server on what the disk has.
+    pub fn start(
+        disk: &CrashingDisk,
+        machine: &Simulated,
+        settings: Settings,
+    ) -> Result<Self, String> {
+        let shared = Arc::new(machine.clone());
+        let persistence = Persistence::on_machine(Arc::new(disk.clone()), shared, &settings.data);
+        let server = Server::new(settings, 1, registry().commands().len(), Some(persistence));
+        let persistence = server.store.persistence().unwrap();
+        let log = load::load(&server.store, persistence, &mut Replayer::new(&server));
+        let log = log.map_err(|problem| format!("the server does not start: {problem}"))?;
+        log::begin(&server.store, persistence, log);
+        Ok(Instance {
+            machine: machine.clone(),
+            disk: disk.clone(),
+            server,
+        })
+    }
+
+    fn persistence(&self) -> &Persistence {
+        self.server.store.persistence().unwrap()
+    }
+
+    /// The log's writer has its turn.
+    pub fn log_turn(&self) {
+        log::turn(&self.server.store, self.persistence());
+    }
+
+    /// Starts what is due.
+    pub fn attend(&self) {
+        schedule::attend(&self.server.store);
+    }
+
+    /// Removes expired keys. Returns whether all are gone.
+    pub fn expire(&self) -> bool {
+        let store = &self.server.store;
+        while store.remove_expired(self.machine.now()) > 0 {}
+        store.can_log() && store.journal.backlog() < 1 << 20
+    }
+
+    /// Lets all threads of this name go on to their ends.
+    pub fn finish(&self, name: &str) {
+        let threads = self.machine.threads();
+        for (number, _) in threads.iter().filter(|thread| thread.1 == name) {
+            self.machine.finish(*number);
+        }
+    }
+
+    /// Cancels all threads, and lets them go on to their ends.
+    pub fn end_threads(&self) {
+        self.persistence().end_jobs();
+        self.finish("work");
+        self.finish("fsync");
+    }
+
+    /// Ends as it does when it is asked to.
+    pub fn stop(&self) {
+        let store = &self.server.store;
+        self.server.stop();
+        store.journal.close();
+        while log::turn(store, self.persistence()) {}
+        self.end_threads();
+        if store.failure().is_none() {
+            schedule::save_at_end(store, self.server.save_at_end());
+        }
+    }
+
+    /// The keys with hashes of their values, those included that have expired.
+    pub fn digests(&self) -> Digests {
+        let mut digests = Digests::new();
+        self.each(|key, expires_at, value| {
+            let mut hasher = DefaultHasher::new();
+            let payload = payload::dump(value, false, usize::MAX).unwrap();
+            payload.hash(&mut hasher);
+            digests.insert(key.to_owned(), (expires_at, hasher.finish()));
+        });
+        digests
+    }
+
+    /// Visits all keys.
+    pub fn each(&self, mut visit: impl FnMut(&str, Option<u64>, &Value)) {
+        for index in 0..SHARDS {
+            let shard = self.server.store.keyspace.shard(index).read();
+            for db in shard.dbs() {
+                for (_, entry) in db.iter(0) {
+                    let key = String::from_utf8_lossy(entry.key());
+                    visit(&key, entry.expires_at(), &entry.value);
+                }
+            }
+        }
+    }
+
+    /// Compares the totals that the keyspace keeps with those of a walk.
+    pub fn check_totals(&self) -> Result<(), String> {
+        let keyspace = &self.server.store.keyspace;
+        let mut memory = 0;
+        for index in 0..SHARDS {
+            let shard = keyspace.shard(index).read();
+            for db in shard.dbs() {
+                let mut walked = DbSums::default();
+                db.iter(0)
+                    .for_each(|(_, entry)| walked.add(DbSums::of(entry)));
+                if walked != *db.sums() {
+                    return Err(format!(
+                        "{:?} is counted, and there is {walked:?}",
+                        db.sums()
+                    ));
+                }
+                memory += db.memory();
+            }
+        }
+        let counted = keyspace.memory();
+        if memory != counted.cast_signed() {
+            return Err(format!(
+                "{counted} bytes are counted, and there are {memory}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    session: Session,
+    waiting: Option<Waiting>,
+}
+
+/// Requests of which some have not run yet.
+#[derive(Debug)]
+struct Waiting {
+    bytes: Vec<u8>,
+    next: usize,
+    done: Receiver<Done>,
+    _thread: Box<dyn Running>,
+}
+
+/// What has come of the requests of a connection.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// The replies that it has now.
+    pub replies: Vec<Reply>,
+    /// The journal's position that they wait for.
+    pub position: u64,
+    /// Whether the first of them was made by a thread.
+    pub offloaded: bool,
+}
+
+impl Connection {
+    /// A new connection.
+    pub fn new() -> Self {
+        let session = Session::new(Arc::new(Client::unlisted()), true);
+        session.offload.enable();
+        Connection {
+            session,
+            waiting: None,
+        }
+    }
+
+    /// Whether it waits for a thread.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Runs requests that came together.
+    pub fn send(&mut self, instance: &Instance, requests: &[Words]) -> Progress {
+        let mut bytes = Vec::new();
+        for request in requests {
+            encode_request(request, &mut bytes);
+        }
+        self.run(instance, bytes, 0, false)
+    }
+
+    /// Goes on if the thread that it waits for has ended.
+    pub fn go_on(&mut self, instance: &Instance) -> Option<Progress> {
+        let done = self.waiting.as_ref()?.done.try_recv().ok()?;
+        let Waiting { bytes, next, .. } = self.waiting.take()?;
+        self.session.offload.set_done(done, Duration::ZERO);
+        Some(self.run(instance, bytes, next, true))
+    }
+
+    /// Runs a request to its end, with what it offloads.
+    pub fn ask(&mut self, instance: &Instance, request: Words) -> (Reply, u64) {
+        let mut progress = self.send(instance, &[request]);
+        while self.is_waiting() {
+            instance.finish("work");
+            let more = self.go_on(instance).expect("the work has ended");
+            progress.replies.extend(more.replies);
+            progress.position = progress.position.max(more.position);
+        }
+        (progress.replies.remove(0), progress.position)
+    }
+
+    fn run(
+        &mut self,
+        instance: &Instance,
+        bytes: Vec<u8>,
+        first: usize,
+        offloaded: bool,
+    ) -> Progress {
+        let (mut batch, mut out, mut args) = (Batch::default(), Vec::new(), Vec::new());
+        let mut parser = RequestParser::new();
+        parser
+            .parse(&bytes, &Limits::default(), &mut batch)
+            .unwrap();
+        batch.resolve(&bytes, &mut args);
+        let server = &instance.server;
+        let mut settings = server.config.snapshot();
+        let start = Instant::now();
+        let mut turn = Turn {
+            server,
+            stats: &server.workers[0],
+            settings: &mut settings,
+            session: &mut self.session,
+            now: instance.machine.now(),
+            mark: start,
+            begun: start,
+            last: None,
+            out: &mut out,
+        };
+        let mut next = first;
+        let mut replies = Vec::new();
+        while next < batch.len() {
+            turn.begun = turn.mark;
+            next = execute(&mut turn, &batch, &args, next);
+            decode_all(turn.out, &mut replies);
+            if turn.session.offload.is_requested() {
+                break;
+            }
+        }
+        if let Some(work) = self.session.offload.take_work() {
+            let request: Words = args[batch.range(next)]
+                .iter()
+                .map(|arg| arg.to_vec())
+                .collect();
+            let (sender, done) = mpsc::channel();
+            let work = move || {
+                let args: Vec<&[u8]> = request.iter().map(Vec::as_slice).collect();
+                // Nobody waits for it when the client has gone.
+                let _ = sender.send(work(&args));
+            };
+            let thread = instance.machine.start("work", Box::new(work)).unwrap();
+            drop(args);
+            self.waiting = Some(Waiting {
+                bytes,
+                next,
+                done,
+                _thread: thread,
+            });
+        }
+        let position = std::mem::take(&mut self.session.written);
+        if position > 0 {
+            log::write_now(&server.store);
+        }
+        Progress {
+            replies,
+            position,
+            offloaded,
+        }
+    }
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Connection::new()
+    }
+}
+
+fn decode_all(out: &mut Vec<u8>, replies: &mut Vec<Reply>) {
+    let mut from = 0;
+    while let Some((reply, used)) = decode(&out[from..], &DecodeLimits::default()).unwrap() {
+        replies.push(reply);
+        from += used;
+    }
+    assert_eq!(from, out.len(), "whole replies");
+    out.clear();
+}
