@@ -1,7 +1,9 @@
 //! The commands in process, with the smallest keyspace that the recorded cases need.
 
 use everbloom_commands::run::Replies;
-use everbloom_commands::{Action, Context, Family, Filter, Function, ReadSlot, Run, Slot, find};
+use everbloom_commands::{
+    Action, Context, Family, Filter, Function, LazyContext, ReadSlot, Run, Slot, find,
+};
 use everbloom_conformance::Subject;
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::HashMap;
@@ -63,10 +65,10 @@ impl InProcess {
     }
 
     fn run<F: Family>(&mut self, action: Action<F>, args: &[&[u8]]) -> Reply {
-        let context = Context {
+        let context = LazyContext::from(Context {
             protocol: self.protocol,
             ..Context::default()
-        };
+        });
         let key = (self.db, args[1].to_vec());
         let (run, mut replies) = (&mut Run::one(args), Replies::default());
         match action {

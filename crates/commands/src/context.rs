@@ -1,5 +1,9 @@
 //! What a command needs besides its arguments and its key.
 
+use std::cell::OnceCell;
+use std::fmt;
+use std::ops::Deref;
+
 use everbloom::Layout;
 use everbloom::hash::Key;
 use everbloom_resp::Protocol;
@@ -40,6 +44,66 @@ impl Context {
     /// The most bytes that a filter made now may take.
     pub fn max_new_filter_bytes(&self) -> u64 {
         self.max_filter_bytes.min(self.free_bytes)
+    }
+}
+
+/// The surroundings of one call, found out when they are first needed: most calls on a filter that
+/// exists need none, and a host may have to work for them.
+///
+/// ```
+/// use everbloom_commands::{Context, LazyContext};
+///
+/// let context = LazyContext::new(&Context::default);
+/// assert_eq!(context.now_ms, 0);
+/// ```
+pub struct LazyContext<'h> {
+    known: OnceCell<Context>,
+    find: &'h dyn Fn() -> Context,
+}
+
+impl<'h> LazyContext<'h> {
+    /// What `find` returns.
+    #[inline]
+    pub fn new(find: &'h dyn Fn() -> Context) -> Self {
+        let known = OnceCell::new();
+        LazyContext { known, find }
+    }
+}
+
+impl LazyContext<'_> {
+    /// Forgets the surroundings, which have changed.
+    pub fn forget(&mut self) {
+        self.known.take();
+    }
+}
+
+impl From<Context> for LazyContext<'_> {
+    fn from(context: Context) -> Self {
+        LazyContext {
+            known: context.into(),
+            find: &Context::default,
+        }
+    }
+}
+
+impl Default for LazyContext<'_> {
+    fn default() -> Self {
+        Context::default().into()
+    }
+}
+
+impl Deref for LazyContext<'_> {
+    type Target = Context;
+
+    #[inline]
+    fn deref(&self) -> &Context {
+        self.known.get_or_init(self.find)
+    }
+}
+
+impl fmt::Debug for LazyContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.known.fmt(f)
     }
 }
 

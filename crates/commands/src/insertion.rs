@@ -4,42 +4,39 @@ use smallvec::SmallVec;
 
 use crate::run::{Changes, Run};
 
-/// The commands that replay an insertion, collected during the insertion. The items borrow from the
-/// requests.
-#[derive(Debug)]
-pub(crate) struct Insertion<'a> {
-    /// The command that creates a filter, and its header if the insertion created it.
+/// How a log replays the insertions of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replayed {
+    /// The command that creates a filter.
     ///
     /// The log gets the filter as its SCANDUMP header, because a header says everything. RESERVE
     /// and INSERT depend on the configuration of the host that replays them: with
     /// `bf-expansion-factor 0` BF.RESERVE refuses an expansion and BF.INSERT ignores it.
-    create: &'static [u8],
+    pub(crate) create: &'static [u8],
+    /// The command that adds items.
+    pub(crate) add: &'static [u8],
+    /// What stands between the key and the items.
+    pub(crate) before_items: &'static [&'static [u8]],
+}
+
+/// What an insertion has changed so far. The items borrow from the requests.
+///
+/// Most insertions are of one item and create nothing, so this is never moved, and nothing is put
+/// together before it is noted.
+#[derive(Debug, Default)]
+pub(crate) struct Insertion<'a> {
+    /// The filter's header, if the insertion created it.
     header: Option<Vec<u8>>,
     /// How many generations of a window began before the first item, and when the newest did.
-    advance: Option<[String; 2]>,
-    /// The command that adds the items: what stands before them, and they.
-    add: SmallVec<[&'a [u8]; 16]>,
-    /// How many words stand before them. The second is the key.
-    head: usize,
+    advance: Option<(u64, u64)>,
+    /// The items that were added.
+    items: SmallVec<[&'a [u8]; 16]>,
 }
 
 impl<'a> Insertion<'a> {
-    /// One that has changed nothing yet, and will add `items` items at most.
-    pub(crate) fn new(
-        create: &'static [u8],
-        header: Option<Vec<u8>>,
-        head: &[&'a [u8]],
-        items: usize,
-    ) -> Self {
-        let mut add = SmallVec::with_capacity(head.len().saturating_add(items));
-        add.extend_from_slice(head);
-        Insertion {
-            create,
-            header,
-            advance: None,
-            add,
-            head: head.len(),
-        }
+    /// The filter was created, and has this header.
+    pub(crate) fn create(&mut self, header: Vec<u8>) {
+        self.header = Some(header);
     }
 
     /// Whether the filter was created.
@@ -49,40 +46,52 @@ impl<'a> Insertion<'a> {
 
     /// Generations of a window began.
     pub(crate) fn advance(&mut self, count: u64, began: u64) {
-        self.advance = Some([count, began].map(|number| number.to_string()));
+        self.advance = Some((count, began));
     }
 
     /// An item was added.
     #[inline]
-    pub(crate) fn push(&mut self, item: Option<&'a [u8]>) {
-        self.add.extend(item);
+    pub(crate) fn push(&mut self, item: &'a [u8]) {
+        self.items.push(item);
     }
 
-    /// How many items were added, if nothing else was changed.
-    fn added_only(&self) -> Option<usize> {
-        let added = self.add.len().saturating_sub(self.head);
-        let only = self.header.is_none() && self.advance.is_none();
-        only.then_some(added)
-    }
-
-    /// Notes what a single request has changed. It is repeated if all its items were added.
-    pub(crate) fn note_request(&self, request: &Run<'_>, items: usize, changes: &mut dyn Changes) {
-        match self.added_only() {
-            Some(added) if added == items && items > 0 => changes.repeat(request.first()),
-            _ => self.note(changes),
+    /// Notes what a single request has changed. It is repeated if all its items were added, and
+    /// nothing else was changed.
+    #[inline]
+    pub(crate) fn note_request(
+        &self,
+        replayed: Replayed,
+        request: &Run<'_>,
+        items: usize,
+        changes: &mut dyn Changes,
+    ) {
+        let only_items = self.header.is_none() && self.advance.is_none();
+        match self.items.len() {
+            0 if only_items => {}
+            added if only_items && added == items => changes.repeat(request.first()),
+            _ => self.note(replayed, request.key(), changes),
         }
     }
 
     /// Notes what was changed.
-    pub(crate) fn note(&self, changes: &mut dyn Changes) {
-        let key = self.add.get(1).copied().unwrap_or_default();
+    pub(crate) fn note(&self, replayed: Replayed, key: &[u8], changes: &mut dyn Changes) {
         let header = self.header.as_deref();
-        let create = header.map(|header| [self.create, key, b"1", header]);
-        let advance = self.advance.as_ref().map(|[count, began]| {
+        let create = header.map(|header| [replayed.create, key, b"1", header]);
+        let numbers = self
+            .advance
+            .map(|(count, began)| [count, began].map(|number| number.to_string()));
+        let advance = numbers.as_ref().map(|[count, began]| {
             let [count, began] = [count, began].map(String::as_bytes);
             [&b"BF.ADVANCE"[..], key, count, b"AT", began]
         });
-        let add = Some(self.add.as_slice()).filter(|add| add.len() > self.head);
+        let mut add: Vec<&[u8]> = Vec::new();
+        if !self.items.is_empty() {
+            add.reserve_exact(2 + replayed.before_items.len() + self.items.len());
+            add.extend([replayed.add, key]);
+            add.extend_from_slice(replayed.before_items);
+            add.extend_from_slice(&self.items);
+        }
+        let add = Some(add.as_slice()).filter(|add| !add.is_empty());
         let (create, advance) = (
             create.as_ref().map(|it| &it[..]),
             advance.as_ref().map(|it| &it[..]),

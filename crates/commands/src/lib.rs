@@ -22,10 +22,10 @@
 //!
 //! ```
 //! use everbloom_commands::run::{Replies, Run};
-//! use everbloom_commands::{Action, Context, Function, Slot, find};
+//! use everbloom_commands::{Action, Function, LazyContext, Slot, find};
 //! use everbloom_resp::Reply;
 //!
-//! let context = Context::default();
+//! let context = LazyContext::default();
 //! let add = find(b"bf.add").expect("BF.ADD is in the table");
 //! let mut value = None;
 //! let Function::Bloom(Action::Write(add)) = add.handler else {
@@ -61,7 +61,7 @@ pub mod table;
 
 pub use args::Args;
 pub use command::Command;
-pub use context::{Context, CuckooDefaults, Defaults, KeySource};
+pub use context::{Context, CuckooDefaults, Defaults, KeySource, LazyContext};
 pub use error::CommandError;
 pub use filter::{Family, Filter, Kind, Parts};
 pub use run::{Answers, Changes, Run};

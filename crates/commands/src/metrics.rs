@@ -38,12 +38,18 @@ impl Metrics {
     /// a cuckoo filter is made for are its slots.
     #[inline]
     pub fn of(filter: &Filter) -> Self {
+        Metrics::of_memory(filter, filter.memory_usage())
+    }
+
+    /// The same, for a filter whose memory is known.
+    #[inline]
+    pub fn of_memory(filter: &Filter, memory: usize) -> Self {
         let capacity = match filter {
             Filter::Bloom(filter) => filter.capacity(),
             Filter::Cuckoo(filter) => filter.slots(),
         };
-        let (memory, arrays) = (filter.memory_usage() as u64, filter.arrays() as u64);
-        Metrics([memory, 1, arrays, filter.items(), capacity])
+        let arrays = filter.arrays() as u64;
+        Metrics([memory as u64, 1, arrays, filter.items(), capacity])
     }
 
     /// Bytes, filters, layers and tables, items, and the items that the filters are made for.

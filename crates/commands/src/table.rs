@@ -5,7 +5,7 @@ use crate::bf::replace::{self, Replaced};
 use crate::bf::{add, advance, debug, dump, exists, info, insert, load, reserve, stats};
 use crate::cf;
 use crate::command::{ALL_KEYS, Command, ONE_KEY, OURS};
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::filter::Filter;
 use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, Flags, READONLY, WRITE};
@@ -33,7 +33,7 @@ pub enum Function {
 /// answers with.
 pub type ScanFn = fn(&[&[u8]], ReadSlot<'_, Filter>) -> Result<Piece, CommandError>;
 /// A function that is given a request and what its keys hold, and makes a filter for the first.
-pub type ReplaceFn = fn(&Context, &[&[u8]], &[ReadSlot<'_>]) -> Replaced;
+pub type ReplaceFn = fn(&LazyContext<'_>, &[&[u8]], &[ReadSlot<'_>]) -> Replaced;
 
 /// What a command does to a value of one type, request by request of a run.
 #[derive(Debug)]
@@ -53,10 +53,10 @@ impl<F> Clone for Action<F> {
 impl<F> Copy for Action<F> {}
 
 /// A function that looks at its key.
-pub type ReadFn<F> = fn(&Context, &mut Run<'_>, ReadSlot<'_, F>, &mut dyn Answers);
+pub type ReadFn<F> = fn(&LazyContext<'_>, &mut Run<'_>, ReadSlot<'_, F>, &mut dyn Answers);
 /// A function that may change or create its key.
 pub type WriteFn<F> =
-    fn(&Context, &mut Run<'_>, &mut Slot<'_, F>, &mut dyn Answers, &mut dyn Changes);
+    fn(&LazyContext<'_>, &mut Run<'_>, &mut Slot<'_, F>, &mut dyn Answers, &mut dyn Changes);
 
 use Action::{Read, Write};
 use Function::{Bloom, Cuckoo, Replace, Scan};
@@ -289,6 +289,8 @@ pub static COMMANDS: &[Command<Function>] = &[
 
 #[cfg(test)]
 mod tests {
+    use crate::context::Context;
+    use crate::context::LazyContext;
     use everbloom::{Layout, ScalableBloomFilter};
     use everbloom_resp::Protocol;
 
@@ -336,10 +338,10 @@ mod tests {
                 words
             };
             let [two, three] = [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
-                let context = Context {
+                let context = LazyContext::from(Context {
                     protocol,
                     ..Context::default()
-                };
+                });
                 let (run, answers) = (&mut Run::one(words), &mut Replies::default());
                 match command.handler {
                     Function::Bloom(Read(function)) => {

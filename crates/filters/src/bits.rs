@@ -264,6 +264,8 @@ impl BitArray {
     #[inline]
     pub(crate) fn set_all(&mut self, positions: impl Iterator<Item = u64>) -> bool {
         if let Repr::Dense(bytes) = &mut self.0 {
+            // Where the bytes are is read once: for all the compiler knows, a write changes it.
+            let bytes: &mut [u8] = bytes;
             let set = |all: u8, position: u64| {
                 let byte = &mut bytes[byte_of(position)];
                 let all = all & *byte >> (position & 7);

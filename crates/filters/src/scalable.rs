@@ -274,8 +274,12 @@ impl ScalableBloomFilter {
 
     /// The memory of the filter in bytes, the struct included. [Example](Self::len).
     #[must_use]
+    #[inline]
     pub fn memory_usage(&self) -> usize {
-        let layers: usize = self.layers.iter().map(Layer::heap_bytes).sum();
+        let layers: usize = match self.layers.as_slice() {
+            [only] => only.heap_bytes(),
+            layers => layers.iter().map(Layer::heap_bytes).sum(),
+        };
         let window = self.window.as_ref().map_or(0, |window| {
             size_of::<Window>() + window.kept.capacity() * size_of::<Generation>()
         });
@@ -353,7 +357,8 @@ impl ScalableBloomFilter {
                     self.insert_if_new(pair, &mut insert)
                 } else if found >> index & 1 == 1 {
                     Ok(Inserted::Known)
-                } else if let Some(new) = self.insert_where_room(newest, pair) {
+                } else if let Some(new) = self.insert_where_room(newest, pair, Layer::insert_if_new)
+                {
                     Ok(if new { done } else { Inserted::Known })
                 } else if self.found_from(newest, pair) {
                     Ok(Inserted::Known)
@@ -372,13 +377,18 @@ impl ScalableBloomFilter {
     /// Inserts an item that is in none of the layers before number `newest`, if that layer is still
     /// the newest, has room and has no captures; whether the item was new.
     #[inline]
-    fn insert_where_room(&mut self, newest: usize, pair: HashPair) -> Option<bool> {
+    fn insert_where_room(
+        &mut self,
+        newest: usize,
+        pair: HashPair,
+        insert: impl FnOnce(&mut Layer, HashPair) -> bool,
+    ) -> Option<bool> {
         let is_newest = self.layers.len() == newest + 1;
         let layer = self.layers.get_mut(newest)?;
         if !is_newest || layer.is_full() || self.capture.is_active() || self.items == u64::MAX {
             return None;
         }
-        let new = layer.insert_if_new(pair);
+        let new = insert(layer, pair);
         self.items += u64::from(new);
         Some(new)
     }
@@ -391,10 +401,8 @@ impl ScalableBloomFilter {
         pair: HashPair,
         insert: impl FnOnce(&mut Self, HashPair) -> Result<(), E>,
     ) -> Result<Inserted, E> {
-        // In the blocked layout, one pass over the only layer tests and inserts.
-        if self.layout() == Layout::Blocked
-            && let Some(new) = self.insert_where_room(0, pair)
-        {
+        // One pass over the only layer tests and inserts.
+        if let Some(new) = self.insert_where_room(0, pair, Layer::insert_unless_known) {
             return Ok(if new { Inserted::New } else { Inserted::Known });
         }
         let past = self.past();

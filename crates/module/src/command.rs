@@ -11,8 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
 use everbloom_commands::table::{ReplaceFn, WriteFn};
 use everbloom_commands::{
-    Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function, ReadSlot,
-    Run, Slot,
+    Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function,
+    LazyContext, ReadSlot, Run, Slot,
 };
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
@@ -56,19 +56,24 @@ fn run_on<F: Family>(
     name: HostStr<'_>,
     words: &[&[u8]],
 ) {
-    let mut call = host.call();
-    let mut context = match action {
-        Action::Read(_) => client_context(),
-        Action::Write(_) => write_context(call),
+    let call = host.call();
+    let find = || {
+        let mut context = match action {
+            Action::Read(_) => client_context(),
+            Action::Write(_) => write_context(call),
+        };
+        if row.flags.has(DEPENDS_ON_PROTOCOL) && call.speaks_resp3() {
+            context.protocol = Protocol::Resp3;
+        }
+        context
     };
-    if row.flags.has(DEPENDS_ON_PROTOCOL) && call.speaks_resp3() {
-        context.protocol = Protocol::Resp3;
-    }
+    let context = LazyContext::new(&find);
     match action {
         Action::Read(function) => {
             let key = Key::open_to_read(host, name);
             let slot = slot(key.as_ref());
-            function(&context, &mut Run::one(words), slot, &mut call);
+            let mut answers = call;
+            function(&context, &mut Run::one(words), slot, &mut answers);
         }
         Action::Write(function) => write(host, function, &context, name, words),
     }
@@ -108,7 +113,9 @@ fn replace(
     args: Args<'_>,
     words: &[&[u8]],
 ) {
-    let context = write_context(host.call());
+    let call = host.call();
+    let find = || write_context(call);
+    let context = LazyContext::new(&find);
     let keys = row.keys.of(words).count();
     let keys = (1..=keys).map(|at| Key::open_to_read(host, args.get(at)?));
     let keys: SmallVec<[Option<ReadKey<'_>>; 2]> = keys.collect();
@@ -186,7 +193,7 @@ impl Changes for Passed<'_> {
 fn write<F: Family>(
     host: &mut HostContext<'_>,
     function: WriteFn<F>,
-    context: &Context,
+    context: &LazyContext<'_>,
     name: HostStr<'_>,
     words: &[&[u8]],
 ) {
@@ -214,7 +221,12 @@ fn write<F: Family>(
     match key.value_mut::<Stored>() {
         _ if is_new => call(&mut Slot::Vacant(&mut created)),
         None => call(&mut Slot::OtherType),
-        Some(stored) if context.classic_only && stored.filter().kind().redisbloom_lacks() => {
+        // Asking the host takes longer than the setting.
+        Some(stored)
+            if config::redisbloom_compatible()
+                && context.classic_only
+                && stored.filter().kind().redisbloom_lacks() =>
+        {
             answers.error(CommandError::ClassicOnly);
         }
         Some(stored) => stored.change(|filter| {

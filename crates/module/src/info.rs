@@ -52,6 +52,7 @@ impl Counted {
         self.set(Metrics::of(filter));
     }
 
+    #[inline]
     fn set(&mut self, metrics: Metrics) {
         add(&SUMS, metrics.minus(self.0).figures());
         self.0 = metrics;

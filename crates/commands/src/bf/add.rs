@@ -2,9 +2,9 @@
 
 use super::Parameters;
 use super::insertion::{Owner, filter_or_new, insert_items};
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
-use crate::insertion::Insertion;
+use crate::insertion::{Insertion, Replayed};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::ScalableBloomFilter;
@@ -12,11 +12,16 @@ use everbloom::ScalableBloomFilter;
 pub(crate) const ADD: &str = "bf.add";
 pub(crate) const MADD: &str = "bf.madd";
 
-const CREATE: &[u8] = b"BF.LOADCHUNK";
+/// How a log replays an insertion.
+pub(super) const REPLAYED: Replayed = Replayed {
+    create: b"BF.LOADCHUNK",
+    add: b"BF.MADD",
+    before_items: &[],
+};
 
 /// `BF.ADD key item`
 pub fn add(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_>,
     answers: &mut dyn Answers,
@@ -27,12 +32,12 @@ pub fn add(
         Err(error) => return run.refuse(error, answers),
     };
     changes.touch();
-    let (filter, header) = match filter_or_new(context, &context.defaults.into(), slot) {
-        Ok(found) => found,
+    let mut added = Insertion::default();
+    let missing = || context.defaults.into();
+    let filter = match filter_or_new(context, missing, slot, &mut added) {
+        Ok(filter) => filter,
         Err(error) => return run.refuse(error, answers),
     };
-    let head = [b"BF.MADD", run.key()];
-    let mut added = Insertion::new(CREATE, header, &head, items.len());
     let emit = |result| match result {
         Ok(new) => answers.boolean(new),
         Err(error) => answers.error(error),
@@ -40,15 +45,15 @@ pub fn add(
     let owner = Owner::RequestEach;
     let answered = insert_items(context, filter, &mut added, items, owner, emit);
     match run.len() {
-        1 => added.note_request(run, 1, changes),
-        _ => added.note(changes),
+        1 => added.note_request(REPLAYED, run, 1, changes),
+        _ => added.note(REPLAYED, run.key(), changes),
     }
     run.take(answered);
 }
 
 /// `BF.MADD key item [item ...]`
 pub fn madd(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_>,
     answers: &mut dyn Answers,
@@ -59,9 +64,9 @@ pub fn madd(
     let items = args.next_bytes().and_then(|_| args.next_rest());
     let added = items.and_then(|items| {
         changes.touch();
-        let missing = context.defaults.into();
-        let added = insert_all(context, &missing, request.key(), items, slot, answers)?;
-        added.note_request(&request, items.len(), changes);
+        let (mut added, missing) = (Insertion::default(), || context.defaults.into());
+        insert_all(context, missing, items, slot, &mut added, answers)?;
+        added.note_request(REPLAYED, &request, items.len(), changes);
         Ok(())
     });
     if let Err(error) = added {
@@ -71,15 +76,14 @@ pub fn madd(
 
 /// Adds the items of one request and answers with an array. After an error, nothing was answered.
 pub(super) fn insert_all<'a>(
-    context: &Context,
-    missing: &Parameters,
-    key: &'a [u8],
+    context: &LazyContext<'_>,
+    missing: impl FnOnce() -> Parameters,
     items: &[&'a [u8]],
     slot: &mut Slot<'_>,
+    added: &mut Insertion<'a>,
     answers: &mut dyn Answers,
-) -> Result<Insertion<'a>, CommandError> {
-    let (filter, header) = filter_or_new(context, missing, slot)?;
-    let mut added = Insertion::new(CREATE, header, &[b"BF.MADD", key], items.len());
+) -> Result<(), CommandError> {
+    let filter = filter_or_new(context, missing, slot, added)?;
     let owner = Owner::OneRequest;
     let (each, may_end) = (items.iter().copied(), may_end_early(filter, items.len()));
     let element = |answers: &mut dyn Answers, result| match result {
@@ -89,7 +93,7 @@ pub(super) fn insert_all<'a>(
     if may_end {
         let mut results = Vec::with_capacity(items.len());
         let emit = |result| results.push(result);
-        insert_items(context, filter, &mut added, each, owner, emit);
+        insert_items(context, filter, added, each, owner, emit);
         answers.array(results.len());
         for result in results {
             element(answers, result);
@@ -97,9 +101,9 @@ pub(super) fn insert_all<'a>(
     } else {
         answers.array(items.len());
         let emit = |result| element(answers, result);
-        insert_items(context, filter, &mut added, each, owner, emit);
+        insert_items(context, filter, added, each, owner, emit);
     }
-    Ok(added)
+    Ok(())
 }
 
 /// Whether the array of answers may be shorter than the items: it ends with the first item that a

@@ -4,7 +4,7 @@
 
 use super::window::next_number;
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
@@ -20,7 +20,7 @@ struct Advance<'a> {
 }
 
 impl<'a> Advance<'a> {
-    fn parse(mut args: Args<'a>, context: &Context) -> Result<Self, CommandError> {
+    fn parse(mut args: Args<'a>, context: &LazyContext<'_>) -> Result<Self, CommandError> {
         // A log may have 0, a client may not.
         let least = u64::from(context.clock().is_some());
         let key = args.next_bytes()?;
@@ -47,7 +47,7 @@ impl<'a> Advance<'a> {
     /// Changes the filter, and records each change.
     fn execute(
         &self,
-        context: &Context,
+        context: &LazyContext<'_>,
         slot: &mut Slot<'_>,
         changes: &mut dyn Changes,
     ) -> Result<(), CommandError> {
@@ -86,7 +86,7 @@ impl<'a> Advance<'a> {
 
 /// `BF.ADVANCE key [count] [AT milliseconds]`
 pub fn advance(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_>,
     answers: &mut dyn Answers,

@@ -1,7 +1,7 @@
 //! BF.DEBUG: lines of text about a filter and each of its layers. The line of a blocked layer ends
 //! with the number of bits in a block; RedisBloom's lines do not have that.
 
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::format::g;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
@@ -12,7 +12,12 @@ use everbloom_resp::Reply;
 pub(crate) const DEBUG: &str = "bf.debug";
 
 /// `BF.DEBUG key`
-pub fn debug(_: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+pub fn debug(
+    _: &LazyContext<'_>,
+    run: &mut Run<'_>,
+    slot: ReadSlot<'_>,
+    answers: &mut dyn Answers,
+) {
     let request = run.next_args(DEBUG).exactly();
     answers.answer(request.and_then(|[_]| slot.required()).map(describe))
 }

@@ -7,7 +7,7 @@
 //! iterator stands for the byte behind the piece.
 
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::filter::Filter;
 use crate::format::header;
@@ -76,7 +76,7 @@ impl<'a> LoadChunk<'a> {
         Ok(Self { iterator, data })
     }
 
-    fn load_header(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
+    fn load_header(&self, context: &LazyContext<'_>) -> Result<ScalableBloomFilter, CommandError> {
         let parts = header::decode(self.data);
         let start = parts.as_ref().map_or(0, FilterParts::stream_start);
         if u64::try_from(self.iterator).ok() != start.checked_add(1) {
@@ -117,7 +117,7 @@ impl<'a> LoadChunk<'a> {
 
 /// `BF.LOADCHUNK key iterator data`
 pub fn loadchunk(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_>,
     answers: &mut dyn Answers,

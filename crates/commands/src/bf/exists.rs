@@ -1,6 +1,6 @@
 //! BF.EXISTS and BF.MEXISTS.
 
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
 
@@ -8,7 +8,12 @@ pub(crate) const EXISTS: &str = "bf.exists";
 pub(crate) const MEXISTS: &str = "bf.mexists";
 
 /// `BF.EXISTS key item`
-pub fn exists(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+pub fn exists(
+    context: &LazyContext<'_>,
+    run: &mut Run<'_>,
+    slot: ReadSlot<'_>,
+    answers: &mut dyn Answers,
+) {
     match run.items(EXISTS) {
         Ok(items) => find(context, items, slot, answers),
         Err(error) => return run.refuse(error, answers),
@@ -18,7 +23,7 @@ pub fn exists(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers:
 
 /// `BF.MEXISTS key item [item ...]`
 pub fn mexists(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: ReadSlot<'_>,
     answers: &mut dyn Answers,
@@ -35,14 +40,16 @@ pub fn mexists(
 
 /// Answers whether each of these items is there. A missing key and a key of another type hold none.
 fn find<'a>(
-    context: &Context,
+    context: &LazyContext<'_>,
     items: impl Iterator<Item = &'a [u8]>,
     slot: ReadSlot<'_>,
     answers: &mut dyn Answers,
 ) {
     match slot.lenient() {
         Some(filter) => {
-            filter.contains_each_at(items, context.now_ms, |found| answers.boolean(found))
+            // Without a window the time does not matter.
+            let now = filter.window().map_or(0, |_| context.now_ms);
+            filter.contains_each_at(items, now, |found| answers.boolean(found))
         }
         None => items.for_each(|_| answers.boolean(false)),
     }

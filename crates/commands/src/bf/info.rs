@@ -2,7 +2,7 @@
 
 use super::count;
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
@@ -55,7 +55,7 @@ impl Field {
     }
 
     /// The value, if the filter has this field.
-    fn value(self, filter: &ScalableBloomFilter, context: &Context) -> Option<Reply> {
+    fn value(self, filter: &ScalableBloomFilter, context: &LazyContext<'_>) -> Option<Reply> {
         Some(match self {
             Self::Capacity => count(filter.capacity()),
             Self::Size => count(size(filter)),
@@ -88,7 +88,11 @@ fn max_capacity(filter: &ScalableBloomFilter, max_bytes: u64) -> Option<u64> {
     Some(valkey.max_capacity(first, filter.error_rate(), filter.expansion(), max_bytes))
 }
 
-fn reply(mut args: Args<'_>, context: &Context, slot: ReadSlot<'_>) -> Result<Reply, CommandError> {
+fn reply(
+    mut args: Args<'_>,
+    context: &LazyContext<'_>,
+    slot: ReadSlot<'_>,
+) -> Result<Reply, CommandError> {
     args.next_bytes()?;
     let word = args.next_optional();
     args.finish()?;
@@ -116,12 +120,22 @@ fn reply(mut args: Args<'_>, context: &Context, slot: ReadSlot<'_>) -> Result<Re
 
 /// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION | ERROR | TIGHTENING |
 /// MAXSCALEDCAPACITY]`
-pub fn info(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+pub fn info(
+    context: &LazyContext<'_>,
+    run: &mut Run<'_>,
+    slot: ReadSlot<'_>,
+    answers: &mut dyn Answers,
+) {
     answers.answer(reply(run.next_args(INFO), context, slot));
 }
 
 /// `BF.CARD key`
-pub fn card(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+pub fn card(
+    context: &LazyContext<'_>,
+    run: &mut Run<'_>,
+    slot: ReadSlot<'_>,
+    answers: &mut dyn Answers,
+) {
     let request = run.next_args(CARD).exactly();
     answers.answer(request.and_then(|[_]| match slot {
         ReadSlot::Missing => Ok(Reply::Integer(0)),

@@ -2,12 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use super::add::insert_all;
+use super::add::{REPLAYED, insert_all};
 use super::{Parameters, window};
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::format::layout;
+use crate::insertion::Insertion;
 use crate::number::{self, CAPACITY, EXPANSION, VALKEY_CAPACITY, VALKEY_EXPANSION};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
@@ -47,7 +48,7 @@ impl Valkey {
     fn check(
         &self,
         parameters: &Parameters,
-        context: &Context,
+        context: &LazyContext<'_>,
     ) -> Result<Option<ValkeyBloom>, CommandError> {
         if !self.is_given() {
             return Ok(None);
@@ -80,7 +81,7 @@ impl Valkey {
 }
 
 impl<'a> Insert<'a> {
-    fn parse(mut args: Args<'a>, context: &Context) -> Result<Self, CommandError> {
+    fn parse(mut args: Args<'a>, context: &LazyContext<'_>) -> Result<Self, CommandError> {
         let mut insert = Insert {
             key: args.next_bytes()?,
             parameters: Parameters::from(context.defaults),
@@ -180,7 +181,7 @@ fn wide<N: TryFrom<i64> + PartialOrd>(
 /// [LAYOUT CLASSIC | BLOCKED] [SEED seed] [WINDOW SECONDS t | ITEMS [GENERATIONS g]]
 /// [TIGHTENING ratio] [VALIDATESCALETO n] ITEMS item ...`
 pub fn insert(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_>,
     answers: &mut dyn Answers,
@@ -192,8 +193,9 @@ pub fn insert(
         if slot.filter()?.is_none() && !insert.create {
             return Err(CommandError::NotFound);
         }
-        let (missing, items) = (&insert.parameters, insert.items);
-        insert_all(context, missing, insert.key, items, slot, answers)?.note(changes);
+        let (mut added, missing) = (Insertion::default(), || insert.parameters);
+        insert_all(context, missing, insert.items, slot, &mut added, answers)?;
+        added.note(REPLAYED, insert.key, changes);
         Ok(())
     });
     inserted.unwrap_or_else(|error| answers.error(error));

@@ -1,7 +1,7 @@
 //! Adding items: what ADD, MADD and INSERT share.
 
 use super::Parameters;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::format::header;
 use crate::insertion::Insertion;
@@ -23,8 +23,46 @@ pub(super) enum Owner {
 
 /// Adds `items` to a filter that [`filter_or_new`] gave; `insertion` gets those that are new, and
 /// `emit` the answer for each. Returns how many were answered.
+#[inline]
 pub(super) fn insert_items<'a>(
-    context: &Context,
+    context: &LazyContext<'_>,
+    filter: &mut ScalableBloomFilter,
+    insertion: &mut Insertion<'a>,
+    items: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    owner: Owner,
+    mut emit: impl FnMut(Result<bool, CommandError>),
+) -> usize {
+    let len = items.len();
+    if filter.window().is_none() && room(filter) >= len as u64 {
+        // The filter does not grow, so it needs no limits.
+        let mut tried = items.clone();
+        filter.try_insert_each(items, 0, |result| {
+            emit(answer(result, tried.next(), insertion));
+            ControlFlow::Continue(())
+        });
+        return len;
+    }
+    insert_and_grow(context, filter, insertion, items, owner, emit)
+}
+
+/// The answer for an item, which is noted if it was added.
+#[inline]
+fn answer<'a>(
+    result: Result<Inserted, InsertError>,
+    item: Option<&'a [u8]>,
+    insertion: &mut Insertion<'a>,
+) -> Result<bool, CommandError> {
+    if let (Ok(Inserted::New | Inserted::Renewed), Some(item)) = (result, item) {
+        insertion.push(item);
+    }
+    let is_new = result.map(|inserted| inserted == Inserted::New);
+    is_new.map_err(CommandError::from)
+}
+
+/// [`insert_items`] for a filter that may begin a generation or get layers.
+#[inline(never)]
+fn insert_and_grow<'a>(
+    context: &LazyContext<'_>,
     filter: &mut ScalableBloomFilter,
     insertion: &mut Insertion<'a>,
     items: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
@@ -59,14 +97,9 @@ pub(super) fn insert_items<'a>(
         let mut tried = now.clone();
         let mut stopped = false;
         filter.try_insert_each(now, allowed.min(free), |result| {
-            let item = tried.next();
-            if matches!(result, Ok(Inserted::New | Inserted::Renewed)) {
-                insertion.push(item);
-            }
             answered += 1;
             stopped = result == Err(InsertError::Full) && owner == Owner::OneRequest;
-            let is_new = result.map(|inserted| inserted == Inserted::New);
-            emit(is_new.map_err(CommandError::from));
+            emit(answer(result, tried.next(), insertion));
             match stopped {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -81,13 +114,19 @@ pub(super) fn insert_items<'a>(
     answered
 }
 
+/// How many items the newest layer takes before it is full.
+#[inline]
+fn room(filter: &ScalableBloomFilter) -> u64 {
+    let newest = filter.layers().last();
+    newest.map_or(0, |layer| layer.capacity().saturating_sub(layer.len()))
+}
+
 /// How many items can be added while the filter gets at most one new layer. The limit for a new
 /// layer must be computed again after each one.
 fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
     let Some(newest) = filter.layers().last().filter(|_| !filter.is_fixed()) else {
         return usize::MAX;
     };
-    let room = newest.capacity().saturating_sub(newest.len());
     let next = match filter.options().rounding() {
         // The next layer may take few items although it has many bits. It takes at least one.
         Rounding::Log2 => 1,
@@ -98,16 +137,20 @@ fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
             .saturating_mul(filter.expansion().into())
             .max(1),
     };
-    usize::try_from(room.saturating_add(next)).unwrap_or(usize::MAX)
+    usize::try_from(room(filter).saturating_add(next)).unwrap_or(usize::MAX)
 }
 
-/// The filter in the slot. If it had to be made, also its header.
+/// The filter in the slot. If it had to be made, `insertion` gets its header.
+#[inline]
 pub(super) fn filter_or_new<'s>(
-    context: &Context,
-    missing: &Parameters,
+    context: &LazyContext<'_>,
+    missing: impl FnOnce() -> Parameters,
     slot: &'s mut Slot<'_>,
-) -> Result<(&'s mut ScalableBloomFilter, Option<Vec<u8>>), CommandError> {
-    let (filter, is_new) = slot.filter_or_new(|| missing.build(context))?;
-    let header = is_new.then(|| header::encode(filter));
-    Ok((filter, header))
+    insertion: &mut Insertion<'_>,
+) -> Result<&'s mut ScalableBloomFilter, CommandError> {
+    let (filter, is_new) = slot.filter_or_new(|| missing().build(context))?;
+    if is_new {
+        insertion.create(header::encode(filter));
+    }
+    Ok(filter)
 }

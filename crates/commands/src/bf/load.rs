@@ -2,7 +2,7 @@
 //! valkey-bloom, and is dumped and logged in our own formats.
 
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::format::value::valkey;
 use crate::run::{Answers, Changes, Run};
@@ -11,7 +11,11 @@ use everbloom_resp::Reply;
 
 pub(crate) const LOAD: &str = "bf.load";
 
-fn load(args: Args<'_>, context: &Context, slot: &mut Slot<'_>) -> Result<Reply, CommandError> {
+fn load(
+    args: Args<'_>,
+    context: &LazyContext<'_>,
+    slot: &mut Slot<'_>,
+) -> Result<Reply, CommandError> {
     let [_, data] = args.exactly()?;
     let Slot::Vacant(value @ None) = slot else {
         return Err(CommandError::BusyKey);
@@ -26,7 +30,7 @@ fn load(args: Args<'_>, context: &Context, slot: &mut Slot<'_>) -> Result<Reply,
 
 /// `BF.LOAD key data`
 pub fn load_object(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_>,
     answers: &mut dyn Answers,

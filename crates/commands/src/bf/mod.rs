@@ -18,7 +18,7 @@ pub mod reserve;
 pub mod stats;
 mod window;
 
-use crate::context::{Context, Defaults};
+use crate::context::{Defaults, LazyContext};
 use crate::error::CommandError;
 use crate::run::count;
 use everbloom::hash::Key;
@@ -80,7 +80,10 @@ impl Parameters {
         self.layout.unwrap_or(by_default)
     }
 
-    pub(crate) fn build(&self, context: &Context) -> Result<ScalableBloomFilter, CommandError> {
+    pub(crate) fn build(
+        &self,
+        context: &LazyContext<'_>,
+    ) -> Result<ScalableBloomFilter, CommandError> {
         let layout = self.layout(&context.defaults);
         if context.classic_only && (layout == Layout::Blocked || self.valkey.is_some()) {
             return Err(CommandError::ClassicOnly);

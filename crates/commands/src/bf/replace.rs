@@ -2,7 +2,7 @@
 
 use super::reserve::capacity_of;
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::format::g;
 use crate::slot::ReadSlot;
@@ -17,7 +17,7 @@ pub(crate) const SHRINK: &str = "bf.shrink";
 pub type Replaced = Result<(ScalableBloomFilter, Reply), Reply>;
 
 /// `BF.CLEAR key`
-pub fn clear(context: &Context, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+pub fn clear(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
     allowed(context, CLEAR)?;
     let empty = first(slots)?.empty_like().map_err(CommandError::from)?;
     Ok((empty, Reply::OK))
@@ -26,7 +26,7 @@ pub fn clear(context: &Context, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced
 /// `BF.MERGE destination source [source ...]`
 ///
 /// A destination that does not exist is made like the first source.
-pub fn merge(context: &Context, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
     allowed(context, MERGE)?;
     let (destination, sources) = slots.split_first().ok_or(CommandError::NotFound)?;
     let sources = sources.iter().map(|slot| slot.required());
@@ -68,7 +68,7 @@ pub fn merge(context: &Context, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced
 }
 
 /// `BF.SHRINK key capacity`
-pub fn shrink(context: &Context, request: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+pub fn shrink(context: &LazyContext<'_>, request: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
     allowed(context, SHRINK)?;
     let [_, capacity] = Args::new(SHRINK, request).exactly()?;
     let capacity = capacity_of(capacity)?;
@@ -81,7 +81,7 @@ pub fn shrink(context: &Context, request: &[&[u8]], slots: &[ReadSlot<'_>]) -> R
 }
 
 /// Refuses a command that RedisBloom cannot follow.
-fn allowed(context: &Context, command: &'static str) -> Result<(), CommandError> {
+fn allowed(context: &LazyContext<'_>, command: &'static str) -> Result<(), CommandError> {
     match context.classic_only {
         true => Err(CommandError::OursOnly(command)),
         false => Ok(()),

@@ -2,7 +2,7 @@
 
 use super::{Parameters, window};
 use crate::args::Args;
-use crate::context::{Context, Defaults};
+use crate::context::{Defaults, LazyContext};
 use crate::error::CommandError;
 use crate::format::{header, layout};
 use crate::number::{self, NumberError};
@@ -96,7 +96,7 @@ fn seed_of(mut behind: Args<'_>) -> Result<u64, CommandError> {
 /// `BF.RESERVE key error_rate capacity [EXPANSION expansion | NONSCALING]
 /// [LAYOUT CLASSIC | BLOCKED] [SEED seed] [WINDOW SECONDS t | ITEMS [GENERATIONS g]]`
 pub fn reserve(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_>,
     answers: &mut dyn Answers,

@@ -1,7 +1,7 @@
 //! BF.STATS: facts for which BF.INFO has no field. Clients of RedisBloom expect a fixed number of
 //! fields in BF.INFO, so these facts need a command of their own.
 
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::format::layout;
 use crate::run::{Answers, Run, count, map};
 use crate::slot::ReadSlot;
@@ -12,7 +12,12 @@ use everbloom_resp::Reply;
 pub(crate) const STATS: &str = "bf.stats";
 
 /// `BF.STATS key`
-pub fn stats(context: &Context, run: &mut Run<'_>, slot: ReadSlot<'_>, answers: &mut dyn Answers) {
+pub fn stats(
+    context: &LazyContext<'_>,
+    run: &mut Run<'_>,
+    slot: ReadSlot<'_>,
+    answers: &mut dyn Answers,
+) {
     let request = run.next_args(STATS).exactly();
     let filter = request.and_then(|[_]| slot.required());
     answers.answer(filter.map(|filter| describe(filter, context.now_ms)));

@@ -1,8 +1,9 @@
 //! CF.ADD and CF.ADDNX.
 
-use super::insertion::{Which, begin, insert_items};
-use crate::context::Context;
+use super::insertion::{REPLAYED, Which, begin, insert_items};
+use crate::context::LazyContext;
 use crate::error::CommandError;
+use crate::insertion::Insertion;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::CuckooFilter;
@@ -12,7 +13,7 @@ pub(crate) const ADDNX: &str = "cf.addnx";
 
 /// `CF.ADD key item`, and CF.ADDNX, which adds only an item that is `ABSENT`.
 pub fn add<const ABSENT: bool>(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
     answers: &mut dyn Answers,
@@ -27,7 +28,7 @@ pub fn add<const ABSENT: bool>(
 }
 
 fn add_run(
-    context: &Context,
+    context: &LazyContext<'_>,
     (name, which): (&'static str, Which),
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
@@ -36,15 +37,16 @@ fn add_run(
 ) -> Result<(), CommandError> {
     let items = run.items(name)?;
     changes.touch();
-    let (filter, mut added) = begin(context, &context.cuckoo, run.key(), items.len(), slot)?;
+    let mut added = Insertion::default();
+    let filter = begin(context, &context.cuckoo, slot, &mut added)?;
     let emit = |result| match result {
         Ok(new) => answers.boolean(new),
         Err(error) => answers.error(error),
     };
     let answered = insert_items(context, filter, &mut added, items, (which, false), emit);
     match run.len() {
-        1 => added.note_request(run, 1, changes),
-        _ => added.note(changes),
+        1 => added.note_request(REPLAYED, run, 1, changes),
+        _ => added.note(REPLAYED, run.key(), changes),
     }
     run.take(answered);
     Ok(())

@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use super::insertion::GROUP;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
@@ -27,7 +27,7 @@ fn filter<'s>(
 
 /// `CF.DEL key item`
 pub fn del(
-    _: &Context,
+    _: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
     answers: &mut dyn Answers,
@@ -63,7 +63,7 @@ fn remove(
 
 /// `CF.COMPACT key`
 pub fn compact(
-    _: &Context,
+    _: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
     answers: &mut dyn Answers,

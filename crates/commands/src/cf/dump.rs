@@ -6,7 +6,7 @@
 //! the piece.
 
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::filter::Filter;
 use crate::format::header::cuckoo as header;
@@ -73,7 +73,7 @@ impl<'a> LoadChunk<'a> {
 
     fn execute(
         &self,
-        context: &Context,
+        context: &LazyContext<'_>,
         slot: &mut Slot<'_, CuckooFilter>,
     ) -> Result<(), CommandError> {
         if self.position == HEADER {
@@ -87,7 +87,7 @@ impl<'a> LoadChunk<'a> {
 
     fn load_header(
         &self,
-        context: &Context,
+        context: &LazyContext<'_>,
         slot: &mut Slot<'_, CuckooFilter>,
     ) -> Result<(), CommandError> {
         let vacant = slot.vacant()?;
@@ -115,7 +115,7 @@ impl<'a> LoadChunk<'a> {
 
 /// `CF.LOADCHUNK key position data`
 pub fn loadchunk(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
     answers: &mut dyn Answers,

@@ -1,6 +1,6 @@
 //! CF.EXISTS, CF.MEXISTS and CF.COUNT.
 
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::run::{self, Answers, Run};
 use crate::slot::ReadSlot;
 use everbloom::CuckooFilter;
@@ -12,7 +12,7 @@ pub(crate) const COUNT: &str = "cf.count";
 type Found<'a> = ReadSlot<'a, CuckooFilter>;
 
 /// `CF.EXISTS key item`
-pub fn exists(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+pub fn exists(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
     match run.items(EXISTS) {
         Ok(items) => find(items, slot, answers),
         Err(error) => return run.refuse(error, answers),
@@ -21,7 +21,7 @@ pub fn exists(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn
 }
 
 /// `CF.MEXISTS key item [item ...]`
-pub fn mexists(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+pub fn mexists(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
     let mut args = run.next_args(MEXISTS);
     match args.next_bytes().and_then(|_| args.next_rest()) {
         Ok(items) => {
@@ -41,7 +41,7 @@ fn find<'a>(items: impl Iterator<Item = &'a [u8]>, slot: Found<'_>, answers: &mu
 }
 
 /// `CF.COUNT key item`
-pub fn count(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+pub fn count(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
     let request = run.next_args(COUNT).exactly();
     let count = |item| slot.lenient().map_or(0, |filter| filter.count(item));
     answers.answer(request.map(|[_, item]| run::count(count(item))));

@@ -1,6 +1,6 @@
 //! CF.INFO, CF.DEBUG and CF.STATS: what a filter is and how full it is.
 
-use crate::context::Context;
+use crate::context::LazyContext;
 use crate::run::{Answers, Run, count, map};
 use crate::slot::ReadSlot;
 use everbloom::CuckooFilter;
@@ -30,7 +30,7 @@ fn describe(
 }
 
 /// `CF.INFO key`
-pub fn info(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+pub fn info(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
     describe(INFO, run, slot, answers, |filter| {
         let tables = filter.tables() as u64;
         let beside = TABLE_BYTES
@@ -50,7 +50,7 @@ pub fn info(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn A
 }
 
 /// `CF.DEBUG key`
-pub fn debug(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+pub fn debug(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
     describe(DEBUG, run, slot, answers, |filter| {
         Reply::bulk(format!(
             "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} expansion:{}",
@@ -66,7 +66,7 @@ pub fn debug(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn 
 }
 
 /// `CF.STATS key`: facts for which CF.INFO has no field.
-pub fn stats(_: &Context, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
+pub fn stats(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
     describe(STATS, run, slot, answers, |filter| {
         let stats = filter.stats();
         map([

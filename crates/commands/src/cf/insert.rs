@@ -1,9 +1,10 @@
 //! CF.INSERT and CF.INSERTNX: add items, and make the filter with a capacity if it is missing.
 
-use super::insertion::{Which, begin, insert_items};
+use super::insertion::{REPLAYED, Which, begin, insert_items};
 use crate::args::Args;
-use crate::context::{Context, CuckooDefaults};
+use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
+use crate::insertion::Insertion;
 use crate::number;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
@@ -57,7 +58,7 @@ impl<'a> Insert<'a> {
 /// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item ...`, and CF.INSERTNX, which adds only items
 /// that are `ABSENT`.
 pub fn insert<const ABSENT: bool>(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
     answers: &mut dyn Answers,
@@ -74,7 +75,8 @@ pub fn insert<const ABSENT: bool>(
             return Err(CommandError::NotFound);
         }
         let (items, missing) = (insert.items, &insert.parameters);
-        let (filter, mut added) = begin(context, missing, insert.key, items.len(), slot)?;
+        let mut added = Insertion::default();
+        let filter = begin(context, missing, slot, &mut added)?;
         answers.array(items.len());
         let as_booleans = which == Which::All && context.protocol == Protocol::Resp3;
         let emit = |result: Result<bool, _>| match as_booleans {
@@ -83,7 +85,7 @@ pub fn insert<const ABSENT: bool>(
         };
         let items = items.iter().copied();
         insert_items(context, filter, &mut added, items, (which, true), emit);
-        added.note(changes);
+        added.note(REPLAYED, insert.key, changes);
         Ok(())
     });
     inserted.unwrap_or_else(|error| answers.error(error));

@@ -3,10 +3,10 @@
 use smallvec::SmallVec;
 
 use super::build;
-use crate::context::{Context, CuckooDefaults};
+use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
 use crate::format::header;
-use crate::insertion::Insertion;
+use crate::insertion::{Insertion, Replayed};
 use crate::slot::Slot;
 use everbloom::host::Prepared;
 use everbloom::{CuckooFilter, InsertError};
@@ -20,36 +20,42 @@ pub(super) enum Which {
     Absent,
 }
 
+/// How a log replays an insertion.
+pub(super) const REPLAYED: Replayed = Replayed {
+    create: b"CF.LOADCHUNK",
+    add: b"CF.INSERT",
+    before_items: &[b"ITEMS"],
+};
+
 /// How many items are hashed, and their memory prefetched, before the first is tried.
 pub(super) const GROUP: usize = 32;
 
-/// The filter in the slot, created with `missing` if there was none, and its changes so far.
+/// The filter in the slot. If it is created, with `missing`, `insertion` gets its header.
 ///
 /// A filter that has as many tables as it may have is refused. RedisBloom asks this once for a
 /// request, also when there are free slots.
-pub(super) fn begin<'s, 'a>(
-    context: &Context,
+pub(super) fn begin<'s>(
+    context: &LazyContext<'_>,
     missing: &CuckooDefaults,
-    key: &'a [u8],
-    items: usize,
     slot: &'s mut Slot<'_, CuckooFilter>,
-) -> Result<(&'s mut CuckooFilter, Insertion<'a>), CommandError> {
+    insertion: &mut Insertion<'_>,
+) -> Result<&'s mut CuckooFilter, CommandError> {
     let tables = slot.filter()?.map_or(1, |filter| filter.tables());
     if u32::try_from(tables).is_ok_and(|tables| tables >= context.cuckoo.max_expansions) {
         return Err(CommandError::MaxExpansions);
     }
     let (filter, is_new) = slot.filter_or_new(|| build(missing, context))?;
-    let header = is_new.then(|| header::cuckoo::encode(&filter.parts()));
-    let head = [b"CF.INSERT", key, b"ITEMS"];
-    let insertion = Insertion::new(b"CF.LOADCHUNK", header, &head, items);
-    Ok((filter, insertion))
+    if is_new {
+        insertion.create(header::cuckoo::encode(&filter.parts()));
+    }
+    Ok(filter)
 }
 
 /// Adds `items` to a filter that [`begin`] gave; `insertion` gets those that were added, and `emit`
 /// the answer for each. After a growth, `goes_on` says whether the rest is tried. Returns how many
 /// were answered.
 pub(super) fn insert_items<'a>(
-    context: &Context,
+    context: &LazyContext<'_>,
     filter: &mut CuckooFilter,
     insertion: &mut Insertion<'a>,
     mut items: impl Iterator<Item = &'a [u8]>,
@@ -77,7 +83,7 @@ pub(super) fn insert_items<'a>(
                 Which::Absent => filter.try_insert_prepared_if_absent(prepared, limit),
             };
             if result == Ok(true) {
-                insertion.push(Some(item));
+                insertion.push(item);
             }
             answered += 1;
             emit(result.map_err(refusal));
@@ -93,7 +99,7 @@ pub(super) fn insert_items<'a>(
 }
 
 /// The bytes that a new table of the filter may take, when it had so many before the request.
-fn allowed(context: &Context, filter: &CuckooFilter, had: u64) -> u64 {
+fn allowed(context: &LazyContext<'_>, filter: &CuckooFilter, had: u64) -> u64 {
     let has = filter.table_bytes();
     let allowed = context.max_filter_bytes.saturating_sub(has);
     let used = has.saturating_sub(had);

@@ -9,12 +9,15 @@ pub mod insert;
 mod insertion;
 pub mod reserve;
 
-use crate::context::{Context, CuckooDefaults};
+use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
 use everbloom::{CuckooError, CuckooFilter};
 
 /// Makes a filter with these parameters.
-fn build(parameters: &CuckooDefaults, context: &Context) -> Result<CuckooFilter, CommandError> {
+fn build(
+    parameters: &CuckooDefaults,
+    context: &LazyContext<'_>,
+) -> Result<CuckooFilter, CommandError> {
     let builder = CuckooFilter::builder()
         .capacity(parameters.initial_size)
         .bucket_size(parameters.bucket_size)

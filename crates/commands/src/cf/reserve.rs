@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::build;
 use crate::args::Args;
-use crate::context::{Context, CuckooDefaults};
+use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
 use crate::format::header;
 use crate::number;
@@ -85,7 +85,7 @@ fn parse<'a>(
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
 pub fn reserve(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, CuckooFilter>,
     answers: &mut dyn Answers,

@@ -6,7 +6,7 @@ use everbloom_commands::cf::{add, del, dump, insert, reserve};
 use everbloom_commands::format::header::cuckoo::decode;
 use everbloom_commands::run::Replies;
 use everbloom_commands::table::WriteFn;
-use everbloom_commands::{Context, Run, Slot};
+use everbloom_commands::{Context, LazyContext, Run, Slot};
 use everbloom_resp::Reply;
 
 const NOT_FOUND: &str = "-ERR not found";
@@ -290,7 +290,7 @@ fn a_filter_that_is_made_and_grows_counts_as_a_whole() {
         let requests = items.iter().map(|item| [b"CF.ADD", &b"c"[..], item]);
         let words: Vec<&[u8]> = requests.flatten().collect();
         add::add::<false>(
-            &keys.context,
+            &keys.context.into(),
             &mut Run::of(&words, 3),
             &mut Slot::Vacant(&mut filter),
             &mut Replies::default(),
@@ -305,7 +305,7 @@ fn a_filter_that_is_made_and_grows_counts_as_a_whole() {
 /// A filter that the commands of a transaction or of a batch have made is there for the next ones.
 #[test]
 fn what_was_just_made_is_there() {
-    let context = Context::default();
+    let context = LazyContext::default();
     let mut made = Some(CuckooFilter::new(8));
     let mut run = |function: WriteFn<CuckooFilter>, args: &[&[u8]]| {
         let (mut slot, mut replies) = (Slot::Vacant(&mut made), Replies::default());

@@ -5,8 +5,8 @@ use everbloom_commands::bf::dump::piece;
 use everbloom_commands::run::Replies;
 use everbloom_commands::table::{COMMANDS, ReplaceFn};
 use everbloom_commands::{
-    Action, Answers, Changes, Command, Context, Defaults, Family, Filter, Function, ReadSlot, Run,
-    Slot, cf, find,
+    Action, Answers, Changes, Command, Context, Defaults, Family, Filter, Function, LazyContext,
+    ReadSlot, Run, Slot, cf, find,
 };
 use everbloom_resp::{Protocol, Reply, encode};
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl Keyspace {
     }
 
     fn act<F: Family>(&mut self, action: Action<F>, run: &mut Run<'_>, replies: &mut Replies) {
-        let context = self.context;
+        let context = LazyContext::from(self.context);
         match action {
             Action::Read(function) => {
                 function(&context, run, self.slot(run.key()), replies);
@@ -138,7 +138,7 @@ impl Keyspace {
             .find(is_row)
             .expect("a command of the table");
         let slots: Vec<ReadSlot> = row.keys.of(request).map(|key| self.slot(key)).collect();
-        let made = function(&self.context, request, &slots);
+        let made = function(&self.context.into(), request, &slots);
         match made {
             Err(refusal) => replies.reply(refusal),
             Ok((filter, reply)) => {

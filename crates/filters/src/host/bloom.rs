@@ -26,6 +26,11 @@ impl ScalableBloomFilter {
     /// Prefetches the bits that a test of an item reads. [Example](crate::host).
     #[inline]
     pub fn prefetch_item<T: Item + ?Sized>(&self, item: &T) {
+        if let [only] = self.layers.as_slice()
+            && only.prefetch_short()
+        {
+            return;
+        }
         let pair = self.hash(item);
         let mut newest_first = self.layers.iter().rev();
         if let Some(newest) = newest_first.next() {

@@ -193,6 +193,7 @@ impl Capture {
     }
 
     /// Heap bytes of the kept data.
+    #[inline]
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.0.as_ref().map_or(0, |state| {

@@ -47,6 +47,9 @@ pub struct Layer {
     shape: Arc<Shape>,
 }
 
+/// The bytes of an array that is prefetched as a whole: a few cache lines.
+const SHORT: usize = 256;
+
 /// The bits of either layout. Those of the blocked one are in a box, so that they do not make a
 /// small classic filter larger.
 #[derive(Clone, Debug, PartialEq)]
@@ -260,6 +263,7 @@ impl Layer {
     }
 
     /// Bytes in memory beside itself, without what layers of equal parameters share.
+    #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.bits {
             Bits::Classic(bits) => bits.memory(),
@@ -356,6 +360,21 @@ impl Layer {
         }
     }
 
+    /// Prefetches all bits, if these are in few cache lines: that is less work than to hash an item
+    /// and to find where its bits are. Returns whether they are.
+    #[inline]
+    pub(crate) fn prefetch_short(&self) -> bool {
+        let bytes = match &self.bits {
+            Bits::Classic(bits) => bits.dense().unwrap_or_default(),
+            Bits::Blocked(bits) => bits.array.as_bytes(),
+        };
+        let is_short = bytes.len() <= SHORT;
+        if is_short {
+            prefetch_value(bytes);
+        }
+        is_short
+    }
+
     /// Prefetches this many of the item's bits.
     #[inline]
     pub(crate) fn prefetch(&self, pair: HashPair, most: u32) {
@@ -376,7 +395,22 @@ impl Layer {
     #[inline]
     pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
         let new = match &mut self.bits {
-            Bits::Classic(bits) => bits.set_all(self.shape.positions(pair)),
+            Bits::Classic(bits) => set_all(bits, &self.shape, pair),
+            Bits::Blocked(bits) => bits.insert(pair),
+        };
+        self.count(new.into());
+        new
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) for an item that is likely to be there: then nothing
+    /// is written.
+    #[inline]
+    pub(crate) fn insert_unless_known(&mut self, pair: HashPair) -> bool {
+        let new = match &mut self.bits {
+            Bits::Classic(bits) => {
+                let found = ClassicBits::new(bits, &self.shape).contains(pair);
+                !found && set_all(bits, &self.shape, pair)
+            }
             Bits::Blocked(bits) => bits.insert(pair),
         };
         self.count(new.into());
@@ -402,7 +436,7 @@ impl Layer {
             (Bits::Classic(bits), _) => {
                 let pair = item.hash_with(&HashWidth::Bits64);
                 let found = ClassicBits::new(bits, &self.shape).contains(pair);
-                !found && bits.set_all(self.shape.positions(pair))
+                !found && set_all(bits, &self.shape, pair)
             }
         };
         self.count(new.into());
@@ -429,7 +463,7 @@ impl Layer {
     #[inline]
     pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
         match &mut self.bits {
-            Bits::Classic(bits) => drop(bits.set_all(self.shape.positions(pair))),
+            Bits::Classic(bits) => drop(set_all(bits, &self.shape, pair)),
             Bits::Blocked(bits) => drop(bits.insert(pair)),
         }
     }
@@ -493,6 +527,16 @@ impl Clone for Layer {
         };
         copy.collapse_loaded();
         copy
+    }
+}
+
+/// Makes all bits of the item 1; whether one of them was 0.
+#[inline]
+fn set_all(bits: &mut BitArray, shape: &Shape, pair: HashPair) -> bool {
+    // Asked once, and not for each position.
+    match shape.valkey {
+        None => bits.set_all(pair.reduced(shape.size.hashes, shape.modulus)),
+        Some(_) => bits.set_all(shape.positions(pair)),
     }
 }
 

@@ -12,11 +12,12 @@ use super::ffi::Ctx;
 
 impl Answers for Call<'_> {
     fn boolean(&mut self, value: bool) {
-        self.send(&Reply::Boolean(value));
+        self.send_boolean(value);
     }
 
     fn integer(&mut self, number: i64) {
-        self.send(&Reply::Integer(number));
+        // SAFETY: a valid context.
+        unsafe { (api().reply_integer)(self.raw(), number) };
     }
 
     fn array(&mut self, len: usize) {
@@ -40,6 +41,17 @@ impl Call<'_> {
         unsafe { begin(self.raw(), len) }
     }
 
+    fn send_boolean(self, value: bool) -> c_int {
+        let (api, ctx) = (api(), self.raw());
+        // SAFETY: a valid context.
+        unsafe {
+            match api.reply_bool {
+                Some(reply) => reply(ctx, value.into()),
+                None => (api.reply_integer)(ctx, value.into()),
+            }
+        }
+    }
+
     fn send(self, reply: &Reply) {
         let (api, ctx) = (api(), self.raw());
         // SAFETY: a valid context, C strings, and bytes with their lengths.
@@ -51,10 +63,7 @@ impl Call<'_> {
                 Reply::Double(number) => (api.reply_double)(ctx, *number),
                 Reply::Null => (api.reply_null)(ctx),
                 Reply::NullArray => (api.reply_null_array)(ctx),
-                Reply::Boolean(value) => match api.reply_bool {
-                    Some(reply) => reply(ctx, (*value).into()),
-                    None => (api.reply_integer)(ctx, (*value).into()),
-                },
+                Reply::Boolean(value) => self.send_boolean(*value),
                 Reply::Bulk(bytes) => (api.reply_bulk)(ctx, bytes.as_ptr().cast(), bytes.len()),
                 Reply::Verbatim(text) => {
                     (api.reply_verbatim)(ctx, text.as_ptr().cast(), text.len())

@@ -6,7 +6,7 @@
 //! deadlock. The memory of every entry, filter and bit is prefetched before the first request is
 //! executed, so that the waits overlap. The replies are those of one-by-one execution.
 
-use everbloom_commands::{Action, Function, Run};
+use everbloom_commands::{Action, Function, LazyContext, Run};
 use everbloom_files::Value;
 use everbloom_resp::Batch;
 use everbloom_store::keyspace::{Footprint, KeyLocation, View};
@@ -87,7 +87,8 @@ fn execute_runs<T: Stored>(
     if locations.len() > 1 {
         prefetch(&locked, &locations, runs);
     }
-    let mut context = call.context();
+    let find = || call.context();
+    let mut context = LazyContext::new(&find);
     let mut done = 0;
     for (at, mut run) in locations.iter().zip(runs.iter()) {
         let requests = run.len();

@@ -2,7 +2,7 @@
 
 use everbloom_commands::flags::WRITE;
 use everbloom_commands::table::{ReplaceFn, ScanFn};
-use everbloom_commands::{Action, Answers, Function, ReadSlot, Run};
+use everbloom_commands::{Action, Answers, Function, LazyContext, ReadSlot, Run};
 use everbloom_files::Value;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::{Entry, Footprint, View};
@@ -81,7 +81,8 @@ fn run_on<T: Stored>(
     locked: &mut Locked<'_>,
     answers: &mut dyn Answers,
 ) -> Option<Reply> {
-    let (mut run, mut context) = (Run::one(call.args), call.context());
+    let find = || call.context();
+    let (mut run, mut context) = (Run::one(call.args), LazyContext::new(&find));
     let location = locked.locate(call.session.db, run.key());
     let at = (locked, &location);
     let _ = value::run(call, &mut context, action, &mut run, at, answers);
@@ -93,7 +94,7 @@ fn replace(call: &Call<'_>, function: ReplaceFn, locked: &mut Locked<'_>) -> Res
     let (db, key) = (call.session.db, Run::one(call.args).key());
     let slot = |key| read_slot(locked.get(db, key).map(|entry| &entry.value));
     let slots: Vec<ReadSlot<'_>> = call.command.keys.of(call.args).map(slot).collect();
-    let (filter, reply) = function(&call.context(), call.args, &slots)?;
+    let (filter, reply) = function(&call.context().into(), call.args, &slots)?;
     drop(slots);
     let expires_at = locked.peek(db, key).and_then(Entry::expires_at);
     locked.insert(db, key, filter.into_value(), expires_at);

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use everbloom::{CuckooFilter, ScalableBloomFilter};
 use everbloom_commands::table::WriteFn;
-use everbloom_commands::{Action, Answers, Context, Family, Filter, ReadSlot, Run, Slot};
+use everbloom_commands::{Action, Answers, Family, Filter, LazyContext, ReadSlot, Run, Slot};
 use everbloom_files::{Text, Value};
 use everbloom_store::keyspace::{KeyLocation, ValueSlot};
 
@@ -59,7 +59,7 @@ stored!(Text, Text, Some, Some);
 #[inline]
 pub fn run<T: Stored>(
     call: &Call<'_>,
-    context: &mut Context,
+    context: &mut LazyContext<'_>,
     action: Action<T>,
     run: &mut Run<'_>,
     (locked, at): (&mut Locked<'_>, &KeyLocation<'_>),
@@ -96,7 +96,7 @@ pub fn any_slot(value: Option<&Value>) -> ReadSlot<'_, Filter> {
 
 fn write<T: Stored>(
     call: &Call<'_>,
-    context: &mut Context,
+    context: &mut LazyContext<'_>,
     function: WriteFn<T>,
     run: &mut Run<'_>,
     (locked, at): (&mut Locked<'_>, &KeyLocation<'_>),
@@ -128,7 +128,7 @@ fn write<T: Stored>(
         }
         if grown {
             // The next request, of this key or of another, gets what is left of it.
-            context.free_bytes = call.server.free_memory(call.settings);
+            context.forget();
             if call.server.over_memory_limit(call.settings) {
                 return ControlFlow::Break(());
             }

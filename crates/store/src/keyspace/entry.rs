@@ -84,12 +84,18 @@ impl Entry {
 
     /// Bytes of the entry, its key and its value.
     pub fn memory(&self) -> usize {
+        self.memory_of_key() + self.value.memory()
+    }
+
+    /// The same without what the value takes beside the entry.
+    #[inline]
+    pub(super) fn memory_of_key(&self) -> usize {
         let key = if self.key.spilled() {
             self.key.capacity()
         } else {
             0
         };
-        size_of::<Entry>() + key + self.value.memory()
+        size_of::<Entry>() + key
     }
 }
 

@@ -1,5 +1,6 @@
 //! Totals over entries. Every change updates them, so nothing has to walk over the entries.
 
+use everbloom_commands::Filter;
 use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value;
 
@@ -18,13 +19,16 @@ impl DbSums {
     /// The figures of one entry.
     #[inline]
     pub fn of(entry: &Entry) -> Self {
-        DbSums {
-            memory: entry.memory().cast_signed(),
-            filters: match &entry.value {
-                Value::Filter(filter) => Metrics::of(filter),
-                Value::Text(_) => Metrics::default(),
-            },
-        }
+        let (value, filters) = match &entry.value {
+            Value::Filter(filter) => {
+                let memory = filter.memory_usage();
+                let beside = memory - size_of::<Filter>();
+                (beside, Metrics::of_memory(filter, memory))
+            }
+            Value::Text(text) => (text.memory(), Metrics::default()),
+        };
+        let memory = (entry.memory_of_key() + value).cast_signed();
+        DbSums { memory, filters }
     }
 
     /// Adds the figures of more entries.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use everbloom_commands::run::Replies;
-use everbloom_commands::{Action, Context, Filter, Function, Run, find};
+use everbloom_commands::{Action, Filter, Function, LazyContext, Run, find};
 use everbloom_files::Value;
 use everbloom_files::rdb::{WriteOptions, Writer, dump, restore};
 use everbloom_resp::Reply;
@@ -40,7 +40,8 @@ fn ask(value: &Value, args: &[&[u8]]) -> Reply {
     let Value::Filter(filter) = value else {
         panic!("no filter");
     };
-    let (context, run, mut replies) = (Context::default(), &mut Run::one(args), Replies::default());
+    let context = LazyContext::default();
+    let (run, mut replies) = (&mut Run::one(args), Replies::default());
     match find(args[0]).unwrap().handler {
         Function::Bloom(Action::Read(function)) => {
             function(&context, run, filter.into(), &mut replies);

@@ -1,7 +1,7 @@
 //! SETBIT and GETBIT.
 
 use everbloom_commands::number::integer;
-use everbloom_commands::{Answers, Changes, Context, ReadSlot, Run, Slot};
+use everbloom_commands::{Answers, Changes, LazyContext, ReadSlot, Run, Slot};
 use everbloom_files::{OutOfMemory, Text};
 use everbloom_resp::Reply;
 use smallvec::SmallVec;
@@ -68,7 +68,7 @@ impl Change {
 
 /// `SETBIT key offset value`
 pub fn setbit(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: &mut Slot<'_, Text>,
     answers: &mut dyn Answers,
@@ -132,7 +132,7 @@ fn forget_empty(slot: &mut Slot<'_, Text>) {
 
 /// `GETBIT key offset`
 pub fn getbit(
-    context: &Context,
+    context: &LazyContext<'_>,
     run: &mut Run<'_>,
     slot: ReadSlot<'_, Text>,
     answers: &mut dyn Answers,
@@ -177,6 +177,7 @@ pub fn prefetch<'o>(text: &[u8], offsets: impl Iterator<Item = &'o [u8]>) {
 
 #[cfg(test)]
 mod tests {
+    use everbloom_commands::Context;
     use everbloom_commands::run::Replies;
 
     use super::super::super::flag;
@@ -255,10 +256,11 @@ mod tests {
     /// Reads or sets many bits, with errors between them, as a run and one by one.
     #[test]
     fn runs_answer_as_one_by_one() {
-        let context = Context {
+        let context: LazyContext<'_> = Context {
             max_string_bytes: 100,
             ..Context::default()
-        };
+        }
+        .into();
         let mut random = everbloom_dev::Random(1);
         let word = |random: &mut everbloom_dev::Random| match random.below(40) {
             0 => "x".to_owned(),
@@ -311,7 +313,7 @@ mod tests {
 
     #[test]
     fn requests_of_a_run_on_another_type_are_refused_one_by_one() {
-        let context = Context::default();
+        let context = LazyContext::default();
         let words: [&[u8]; 6] = [b"GETBIT", b"k", b"1", b"GETBIT", b"k", b"x"];
         let mut refused = answers(&words, 3, |run, replies| {
             getbit(&context, run, ReadSlot::OtherType, replies);
