@@ -81,12 +81,13 @@ impl Batch {
     /// # Panics
     /// When `i` is not below [`Batch::len`]. The iterator panics when `buf` is shorter than the
     /// buffer that was parsed.
+    #[inline]
     #[expect(clippy::indexing_slicing, reason = "documented to panic")]
     pub fn request<'b>(
         &'b self,
         i: usize,
         buf: &'b [u8],
-    ) -> impl ExactSizeIterator<Item = &'b [u8]> {
+    ) -> impl ExactSizeIterator<Item = &'b [u8]> + Clone {
         self.spans[self.range(i)]
             .iter()
             .map(move |span| self.slice(*span, buf))
@@ -104,6 +105,12 @@ impl Batch {
     pub fn resolve<'b>(&'b self, buf: &'b [u8], args: &mut Vec<&'b [u8]>) {
         args.clear();
         args.extend(self.spans.iter().map(|span| self.slice(*span, buf)));
+    }
+
+    /// Keeps the first `len` requests.
+    pub fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.spans.truncate(self.first_open());
     }
 
     /// Removes all requests and keeps the memory for reuse, at most 1 MiB each of spans and bytes.

@@ -1,5 +1,6 @@
 //! Runs the commands of a log again. The store knows no commands; its host does.
 
+use everbloom_resp::Batch;
 use thiserror::Error;
 
 /// Why a command could not be run again.
@@ -32,6 +33,18 @@ pub trait Replay {
     ///
     /// The command could not be run.
     fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError>;
+
+    /// Runs the commands of a batch from number `first` on; `args` are the arguments of all.
+    ///
+    /// # Errors
+    ///
+    /// A command could not be run: its number, and why. Those before it have run.
+    fn run_batch(
+        &mut self,
+        batch: &Batch,
+        args: &[&[u8]],
+        first: usize,
+    ) -> Result<(), (usize, ReplayError)>;
 
     /// How many commands replied with an error, and the first of them with its reply.
     fn refusals(&self) -> Option<(u64, &str)>;

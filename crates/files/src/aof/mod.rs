@@ -38,11 +38,13 @@
 //!
 //! The commands from `MULTI` to `EXEC` take effect together or not at all.
 
+pub mod batch;
 mod covered;
 pub mod line;
 pub mod manifest;
 pub mod reader;
 
+pub use batch::{Commands, is_bracket};
 pub use line::FileInfo;
 pub use manifest::{BaseFormat, Manifest, ManifestError, Names, ReadManifestError};
-pub use reader::{Command, CommandReader, ReadError, Unit};
+pub use reader::{Command, CommandReader, Piece, ReadError, Unit};

@@ -12,8 +12,10 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
 
+use everbloom_resp::Batch;
 use thiserror::Error;
 
+use super::batch::{Commands, whole_units};
 use super::covered::whole_command;
 
 /// What is asked of the input at a time.
@@ -23,7 +25,7 @@ const BUFFER: usize = 64 << 10;
 const MAX_ANNOTATION: u64 = 1024;
 
 /// The most arguments of a command, its name included: what Redis reads of a client at most.
-const MAX_ARGS: u64 = (1 << 31) - 1;
+pub(super) const MAX_ARGS: u64 = (1 << 31) - 1;
 
 /// One command of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +53,15 @@ impl Unit {
             Unit::Transaction(commands) => commands,
         }
     }
+}
+
+/// What a log is read in.
+#[derive(Debug)]
+pub enum Piece<'r> {
+    /// Whole units that lie in the bytes that were read.
+    Commands(Commands<'r>),
+    /// A unit that goes beyond these bytes, or that an annotation precedes.
+    Unit(Unit),
 }
 
 /// Why the reading of a log file ended before its end.
@@ -112,6 +123,9 @@ pub struct CommandReader<R> {
     /// What is being read.
     within: &'static str,
     failed: bool,
+    batch: Batch,
+    /// Bytes of the buffer whose commands were returned.
+    taken: usize,
 }
 
 impl<R: Read> CommandReader<R> {
@@ -133,6 +147,8 @@ impl<R: Read> CommandReader<R> {
             valid: offset,
             within: "a command",
             failed: false,
+            batch: Batch::new(),
+            taken: 0,
         }
     }
 
@@ -144,6 +160,27 @@ impl<R: Read> CommandReader<R> {
     /// How far the file is complete.
     pub fn valid_up_to(&self) -> u64 {
         self.valid
+    }
+
+    /// All units that the buffer has, or the next one, if it has none that is whole; `None` at the
+    /// end of the file. Faster than [`next_unit`](Self::next_unit), which it must not be mixed
+    /// with.
+    pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
+        self.input.consume(std::mem::take(&mut self.taken));
+        if !self.failed && self.peek()?.is_some() {
+            self.taken = whole_units(self.input.buffer(), self.max_bulk, &mut self.batch);
+        }
+        if self.taken == 0 {
+            return Ok(self.next_unit()?.map(Piece::Unit));
+        }
+        let offset = self.offset;
+        self.offset += self.taken as u64;
+        self.valid = self.offset;
+        Ok(Some(Piece::Commands(Commands {
+            bytes: self.input.buffer(),
+            batch: &self.batch,
+            offset,
+        })))
     }
 
     /// The next unit; `None` at the end of the file.

@@ -6,14 +6,13 @@
 //! deadlock. The memory of every entry, filter and bit is prefetched before the first request is
 //! executed, so that the waits overlap. The replies are those of one-by-one execution.
 
-use everbloom_commands::{Action, Function, LazyContext, Run};
+use everbloom_commands::{Action, Answers, Function, LazyContext, Run};
 use everbloom_files::Value;
 use everbloom_resp::Batch;
 use everbloom_store::keyspace::{Footprint, KeyLocation, View};
 use smallvec::SmallVec;
 
 use super::admission::refused_now;
-use super::sinks::Encoded;
 use super::turn::Turn;
 use super::value::{self, Stored};
 use crate::call::{Call, Handler, Registered};
@@ -42,34 +41,45 @@ pub fn execute(
     {
         return 0;
     }
-    let most = if command.pipelines {
-        requests.len() - first
-    } else {
-        1
-    };
-    let runs = Runs::find(requests, args, first, most);
     let (mut call, mut answers) = turn.call(command, request);
-    let done = match command.handler {
-        Handler::Filter(Function::Bloom(action)) => {
-            execute_runs(&mut call, &mut answers, &runs, action)
-        }
-        Handler::Filter(Function::Cuckoo(action)) => {
-            execute_runs(&mut call, &mut answers, &runs, action)
-        }
-        Handler::Text(action) => execute_runs(&mut call, &mut answers, &runs, action),
-        _ => return 0,
-    };
+    let done = execute_together(&mut call, &mut answers, requests, args, first);
+    if done == 0 {
+        return 0;
+    }
     let failed = answers.failed;
     turn.last = Some(command);
     turn.note_time(command, request, done as u64, failed);
     done
 }
 
+/// Executes the requests starting at number `first` that can be executed together with it, if its
+/// command is on one value. `call` is the call of the first, which may run. Returns how many.
+pub fn execute_together(
+    call: &mut Call<'_>,
+    answers: &mut dyn Answers,
+    requests: &Batch,
+    args: &[&[u8]],
+    first: usize,
+) -> usize {
+    let most = if call.command.pipelines {
+        requests.len() - first
+    } else {
+        1
+    };
+    let runs = Runs::find(requests, args, first, most);
+    match call.command.handler {
+        Handler::Filter(Function::Bloom(action)) => execute_runs(call, answers, &runs, action),
+        Handler::Filter(Function::Cuckoo(action)) => execute_runs(call, answers, &runs, action),
+        Handler::Text(action) => execute_runs(call, answers, &runs, action),
+        _ => 0,
+    }
+}
+
 /// Returns how many requests were executed.
 #[inline]
 fn execute_runs<T: Stored>(
     call: &mut Call<'_>,
-    answers: &mut Encoded<'_>,
+    answers: &mut dyn Answers,
     runs: &Runs<'_>,
     action: Action<T>,
 ) -> usize {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use everbloom::Layout;
 use everbloom_commands::flags::SELECTS;
 use everbloom_commands::{Answers, CommandError, CuckooDefaults, Defaults};
-use everbloom_resp::Reply;
+use everbloom_files::aof::is_bracket;
+use everbloom_resp::{Batch, Reply};
 use everbloom_store::clock::Now;
 use everbloom_store::replay::{Replay, ReplayError};
 
-use super::run;
-use crate::call::Call;
+use super::{pipeline, run};
+use crate::call::{Call, Registered};
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::native::error;
@@ -63,13 +64,75 @@ impl<'s> Replayer<'s> {
     }
 }
 
-/// Discards the answers of one command, but for errors.
+impl Replayer<'_> {
+    fn call<'c>(&'c mut self, command: &'static Registered, args: &'c [&'c [u8]]) -> Call<'c> {
+        Call {
+            server: self.server,
+            registry: registry(),
+            stats: &self.stats,
+            settings: &self.settings,
+            session: &mut self.session,
+            command: &command.row,
+            args,
+            // Keys do not expire during the replay: a key that has expired by now was still alive
+            // for the commands that used it.
+            now: Now {
+                ms: 0,
+                ..Now::read()
+            },
+        }
+    }
+
+    /// Counts errors. One that a log must not have is returned, with the number of its command.
+    fn judge(
+        &mut self,
+        command: &Registered,
+        failures: Failures,
+    ) -> Result<(), (usize, ReplayError)> {
+        if let Some(number) = failures.lacks_memory {
+            return Err((number, ReplayError::OutOfMemory(command.name)));
+        }
+        self.refused += failures.refused;
+        if let Some(text) = failures.first {
+            self.first_refusal
+                .get_or_insert_with(|| format!("{}: {text}", command.name));
+        }
+        Ok(())
+    }
+}
+
+/// The row of a command of the log.
+fn find(args: &[&[u8]]) -> Result<&'static Registered, ReplayError> {
+    let name = args.first().copied().unwrap_or_default();
+    let Some(command) = registry().find(name) else {
+        let name = String::from_utf8_lossy(name).into_owned();
+        return Err(ReplayError::Unknown(name));
+    };
+    match command.accepts(args.len()) {
+        true => Ok(command),
+        false => Err(ReplayError::Arity(command.name)),
+    }
+}
+
+/// Discards the answers of commands, but for errors.
 #[derive(Debug, Default)]
 struct Failures {
-    text: Option<Cow<'static, str>>,
-    /// The command, or a part of it, was refused for memory. It was not when it was logged, so
-    /// without it something would be lost.
-    lacks_memory: bool,
+    /// Answers so far, of commands that each have one answer without elements.
+    answers: usize,
+    /// Answers that were errors, and the first of them.
+    refused: u64,
+    first: Option<Cow<'static, str>>,
+    /// The number of the first command that, or a part of which, was refused for memory. It was not
+    /// when it was logged, so without it something would be lost.
+    lacks_memory: Option<usize>,
+}
+
+impl Failures {
+    fn note(&mut self, lacks_memory: bool) {
+        if lacks_memory {
+            self.lacks_memory.get_or_insert(self.answers);
+        }
+    }
 }
 
 const LACKS_MEMORY: [CommandError; 3] = [
@@ -79,21 +142,27 @@ const LACKS_MEMORY: [CommandError; 3] = [
 ];
 
 impl Answers for Failures {
-    fn boolean(&mut self, _: bool) {}
+    fn boolean(&mut self, _: bool) {
+        self.answers += 1;
+    }
 
-    fn integer(&mut self, _: i64) {}
+    fn integer(&mut self, _: i64) {
+        self.answers += 1;
+    }
 
     fn array(&mut self, _: usize) {}
 
     fn element_error(&mut self, error: CommandError) {
-        self.lacks_memory |= LACKS_MEMORY.contains(&error);
+        self.note(LACKS_MEMORY.contains(&error));
     }
 
     fn reply(&mut self, reply: Reply) {
-        self.lacks_memory |= reply == error::out_of_memory()
-            || LACKS_MEMORY.into_iter().any(|error| reply == error.into());
+        let is_of_memory = |error: CommandError| reply == error.into();
+        self.note(reply == error::out_of_memory() || LACKS_MEMORY.into_iter().any(is_of_memory));
+        self.answers += 1;
         if let Reply::Error(text) = reply {
-            self.text = Some(text);
+            self.refused += 1;
+            self.first.get_or_insert(text);
         }
     }
 }
@@ -111,44 +180,48 @@ impl Replay for Replayer<'_> {
     }
 
     fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError> {
-        let name = args.first().copied().unwrap_or_default();
-        let Some(command) = registry().find(name) else {
-            let name = String::from_utf8_lossy(name).into_owned();
-            return Err(ReplayError::Unknown(name));
-        };
-        if !command.accepts(args.len()) {
-            return Err(ReplayError::Arity(command.name));
-        }
-        let mut call = Call {
-            server: self.server,
-            registry: registry(),
-            stats: &self.stats,
-            settings: &self.settings,
-            session: &mut self.session,
-            command: &command.row,
-            args,
-            // Keys do not expire during the replay: a key that has expired by now was still alive
-            // for the commands that used it.
-            now: Now {
-                ms: 0,
-                ..Now::read()
-            },
-        };
+        let command = find(args)?;
         let mut failures = Failures::default();
-        if let Some(reply) = run::run(&mut call, &mut failures) {
+        if let Some(reply) = run::run(&mut self.call(command, args), &mut failures) {
             failures.reply(reply);
         }
         // The commands after a bad SELECT would change the keys of another database.
-        if command.flags.has(SELECTS) && failures.text.is_some() {
+        if command.flags.has(SELECTS) && failures.refused > 0 {
             return Err(ReplayError::Database(self.settings.data.databases));
         }
-        if failures.lacks_memory {
-            return Err(ReplayError::OutOfMemory(command.name));
-        }
-        if let Some(text) = failures.text {
-            self.refused += 1;
-            self.first_refusal
-                .get_or_insert_with(|| format!("{}: {text}", command.name));
+        self.judge(command, failures).map_err(|(_, error)| error)
+    }
+
+    fn run_batch(
+        &mut self,
+        batch: &Batch,
+        args: &[&[u8]],
+        first: usize,
+    ) -> Result<(), (usize, ReplayError)> {
+        let mut next = first;
+        while next < batch.len() {
+            let request = args.get(batch.range(next)).unwrap_or_default();
+            let command = match find(request) {
+                // All of the transaction is in the batch.
+                _ if is_bracket(request) => {
+                    next += 1;
+                    continue;
+                }
+                Ok(command) => command,
+                Err(error) => return Err((next, error)),
+            };
+            if command.is_on_value() {
+                let (mut call, mut failures) = (self.call(command, request), Failures::default());
+                let done = pipeline::execute_together(&mut call, &mut failures, batch, args, next);
+                if done > 0 {
+                    let judged = self.judge(command, failures);
+                    judged.map_err(|(number, error)| (next + number, error))?;
+                    next += done;
+                    continue;
+                }
+            }
+            self.run(request).map_err(|error| (next, error))?;
+            next += 1;
         }
         Ok(())
     }

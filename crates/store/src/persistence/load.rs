@@ -9,9 +9,10 @@ use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use everbloom_files::aof::{self, CommandReader, FileInfo, Manifest};
+use everbloom_files::aof::{self, CommandReader, FileInfo, Manifest, Piece};
 use everbloom_files::rdb::{self, Event, Reader, WriteError};
 use everbloom_files::storage;
+use everbloom_resp::recycle;
 use thiserror::Error;
 use tracing::{info, warn};
 
@@ -278,21 +279,37 @@ impl DataLoader<'_> {
     ) -> Result<(), LoadError> {
         replay.begin();
         let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
-        while let Some(unit) = commands.next_unit()? {
+        let mut judge = |offset, problem| match problem {
+            ReplayError::Unknown(name) if self.settings.rdb_skip_unknown_values => {
+                *unknown.entry(name).or_default() += 1;
+                Ok(())
+            }
+            problem => Err(LoadError::Command {
+                file: file.into(),
+                offset,
+                problem,
+            }),
+        };
+        let mut spare: Vec<&'static [u8]> = Vec::new();
+        while let Some(piece) = commands.next_piece()? {
             self.stop_if_asked()?;
-            for command in unit.commands() {
-                let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
-                match replay.run(&args) {
-                    Ok(()) => {}
-                    Err(ReplayError::Unknown(name)) if self.settings.rdb_skip_unknown_values => {
-                        *unknown.entry(name).or_default() += 1;
+            match piece {
+                Piece::Commands(commands) => {
+                    let (batch, mut first) = (commands.batch, 0);
+                    let mut args = recycle(spare);
+                    batch.resolve(commands.bytes, &mut args);
+                    while let Err((failed, problem)) = replay.run_batch(batch, &args, first) {
+                        judge(commands.offset_of(failed), problem)?;
+                        first = failed + 1;
                     }
-                    Err(problem) => {
-                        return Err(LoadError::Command {
-                            file: file.into(),
-                            offset: command.offset,
-                            problem,
-                        });
+                    spare = recycle(args);
+                }
+                Piece::Unit(unit) => {
+                    for command in unit.commands() {
+                        let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
+                        if let Err(problem) = replay.run(&args) {
+                            judge(command.offset, problem)?;
+                        }
                     }
                 }
             }
