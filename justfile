@@ -148,6 +148,11 @@ _bench-build:
 _load-build:
     cargo build --release --manifest-path benches/Cargo.toml
 
+# Time this tree and another revision in turn, and print the ratios; RedisBloom beside them with
+# `--redisbloom FILE`. A quarter of an hour on an idle machine; needs python3 and redis-server
+bench-against rev *args:
+    benches/against/run.py {{ rev }} {{ args }}
+
 # Count the instructions of the hot paths, and fail when one takes 3 % more than before; `--write` writes
 # benches/instructions/counts.txt. Needs valgrind, redis-server and python3
 instructions *args:

@@ -22,8 +22,8 @@ def request(*args):
 
 
 class Client:
-    def __init__(self, timeout=60):
-        self.sock = socket.create_connection(("127.0.0.1", PORT), timeout)
+    def __init__(self, timeout=60, port=PORT):
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.sock.makefile("rb")
 
