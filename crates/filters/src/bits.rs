@@ -266,13 +266,13 @@ impl BitArray {
         if let Repr::Dense(bytes) = &mut self.0 {
             // Where the bytes are is read once: for all the compiler knows, a write changes it.
             let bytes: &mut [u8] = bytes;
-            let set = |all: u8, position: u64| {
-                let byte = &mut bytes[byte_of(position)];
-                let all = all & *byte >> (position & 7);
-                *byte |= mask_of(position);
-                all
+            let set = |missing: u8, position: u64| {
+                let (byte, mask) = (&mut bytes[byte_of(position)], mask_of(position));
+                let missing = missing | mask & !*byte;
+                *byte |= mask;
+                missing
             };
-            return positions.fold(1, set) & 1 == 0;
+            return positions.fold(0, set) != 0;
         }
         positions.fold(false, |new, position| {
             let old = self.test(position);
@@ -365,8 +365,11 @@ fn byte_of(position: u64) -> usize {
 }
 
 #[inline]
+#[expect(clippy::indexing_slicing, reason = "three bits are below 8")]
 fn mask_of(position: u64) -> u8 {
-    1 << (position & 7)
+    // A shift takes the low bits only, for which the compiler computes each position once more.
+    const MASKS: [u8; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+    MASKS[(position & 7) as usize]
 }
 
 /// How many whole huge pages the first `end` bytes of an array contain.

@@ -59,6 +59,13 @@ impl<'a> ClassicBits<'a> {
         self.bits.test_all(self.run_of(pair))
     }
 
+    /// The item's first [`RUN`] positions, if it has so many and they are RedisBloom's.
+    #[inline]
+    pub(crate) fn first_run(self, pair: HashPair) -> Option<[u64; RUN as usize]> {
+        let has_run = !self.is_valkey && self.hashes >= RUN;
+        has_run.then(|| self.run_of(pair))
+    }
+
     /// Whether the item's other bits are 1.
     #[inline]
     pub(crate) fn contains_rest(self, pair: HashPair) -> bool {

@@ -29,7 +29,8 @@ const NOT_OPENED: &str = "ERR the key cannot be opened";
 
 /// Runs the command of this row for the host.
 pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Args<'_>) {
-    let words: SmallVec<[&[u8]; FEW]> = args.iter().collect();
+    let mut words = SmallVec::<[&[u8]; FEW]>::new();
+    words.extend(args.iter());
     let mut answers = host.call();
     match args.get(1) {
         _ if !row.accepts(words.len()) => answers.error(row.wrong_arity()),

@@ -38,14 +38,20 @@ impl<'k> Locked<'k> {
     }
 
     /// Records the keys that were found expired. It must precede the changes made to them.
+    #[inline]
     pub fn log_expired(&mut self) {
-        let expired = self.view.take_expired();
-        if !expired.is_empty() {
-            for (db, key) in &expired {
-                self.record.expired(*db, key);
-            }
-            self.server.stats.expired(expired.len());
+        if self.view.has_removed_expired() {
+            self.log_removed();
         }
+    }
+
+    #[cold]
+    fn log_removed(&mut self) {
+        let expired = self.view.take_expired();
+        for (db, key) in &expired {
+            self.record.expired(*db, key);
+        }
+        self.server.stats.expired(expired.len());
     }
 
     /// Moves the record into the journal, then unlocks the shards. The replies of a session that

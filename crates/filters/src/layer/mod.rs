@@ -9,7 +9,7 @@ use core::ops::Range;
 
 use crate::bits::{BitArray, prefetch_value};
 use crate::blocked::BlockedBits;
-use crate::classic::ClassicBits;
+use crate::classic::{ClassicBits, RUN};
 use crate::error::BuildError;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
 use crate::huge::HugePages;
@@ -407,10 +407,7 @@ impl Layer {
     #[inline]
     pub(crate) fn insert_unless_known(&mut self, pair: HashPair) -> bool {
         let new = match &mut self.bits {
-            Bits::Classic(bits) => {
-                let found = ClassicBits::new(bits, &self.shape).contains(pair);
-                !found && set_all(bits, &self.shape, pair)
-            }
+            Bits::Classic(bits) => set_unless_all(bits, &self.shape, pair),
             Bits::Blocked(bits) => bits.insert(pair),
         };
         self.count(new.into());
@@ -538,6 +535,25 @@ fn set_all(bits: &mut BitArray, shape: &Shape, pair: HashPair) -> bool {
         None => bits.set_all(pair.reduced(shape.size.hashes, shape.modulus)),
         Some(_) => bits.set_all(shape.positions(pair)),
     }
+}
+
+/// The same. Nothing is written if all bits are 1.
+#[inline]
+fn set_unless_all(bits: &mut BitArray, shape: &Shape, pair: HashPair) -> bool {
+    let layer = ClassicBits::new(bits, shape);
+    let Some(first) = layer.first_run(pair) else {
+        return !layer.contains(pair) && set_all(bits, shape, pair);
+    };
+    if layer.bits.test_all(first) && layer.contains_rest(pair) {
+        return false;
+    }
+    // The first positions are known.
+    bits.set_all(first.into_iter());
+    bits.set_all(
+        pair.skip(RUN)
+            .reduced(shape.size.hashes - RUN, shape.modulus),
+    );
+    true
 }
 
 /// Not inlined, so that a lookup in the blocked layout has no registers to save.

@@ -120,7 +120,7 @@ fn prefetch(view: &View<'_>, locations: &[KeyLocation<'_>], runs: &Runs<'_>) {
         view.prefetch(at);
     }
     for (at, run) in locations.iter().zip(runs.iter()) {
-        match view.peek_at(at).map(|entry| &entry.value) {
+        match view.likely_at(at) {
             Some(Value::Filter(filter)) => filter.prefetch_items(run.third_words()),
             Some(Value::Text(text)) => single::prefetch(text, run.third_words()),
             None => {}

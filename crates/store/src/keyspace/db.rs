@@ -263,6 +263,13 @@ impl Db {
         }
     }
 
+    /// The value of a key that has this hash, for a prefetch: the key itself is not compared.
+    #[inline]
+    pub fn likely(&self, hash: u64) -> Option<&Value> {
+        let entry = self.table.find(hash, |e| e.hash == hash)?;
+        Some(&entry.value)
+    }
+
     /// The entry of `key` if it is alive.
     #[inline]
     pub fn get(&self, hash: u64, key: &[u8], now: Now) -> Option<&Entry> {
@@ -282,11 +289,8 @@ impl Db {
 
     /// Whether `key` has expired but is not yet removed.
     pub fn has_expired(&self, hash: u64, key: &[u8], now: u64) -> bool {
-        self.expiring() > 0
-            && self
-                .table
-                .find(hash, |e| e.is(hash, key))
-                .is_some_and(|e| e.is_expired(now))
+        let entry = self.table.find(hash, |e| e.is(hash, key));
+        entry.is_some_and(|e| e.is_expired(now))
     }
 
     /// Changes the value of `key` in place, if it is alive, and updates the totals.

@@ -142,6 +142,12 @@ impl<'k> View<'k> {
         self.held_shard(at.held).db(at.db).prefetch(at.hash);
     }
 
+    /// What is likely the value at a location, for a prefetch: it may be another's, or expired.
+    #[inline]
+    pub fn likely_at(&self, at: &KeyLocation<'_>) -> Option<&Value> {
+        self.held_shard(at.held).db(at.db).likely(at.hash)
+    }
+
     /// The live entry at a location.
     #[inline]
     pub fn get_at(&self, at: &KeyLocation<'_>) -> Option<&Entry> {
@@ -193,11 +199,18 @@ impl<'k> View<'k> {
     /// it was gone before.
     #[inline]
     pub fn remove_expired(&mut self, at: &KeyLocation<'_>) {
-        let (keyspace, now) = (self.keyspace, self.now.ms);
-        let shard = self.held_shard_mut(at.held);
-        if !shard.db(at.db).has_expired(at.hash, at.key, now) {
-            return;
+        let now = self.now.ms;
+        let db = self.held_shard(at.held).db(at.db);
+        if db.expiring() > 0 && db.has_expired(at.hash, at.key, now) {
+            self.remove_at(at);
         }
+    }
+
+    /// Removes the key at a location, which has expired.
+    #[cold]
+    fn remove_at(&mut self, at: &KeyLocation<'_>) {
+        let keyspace = self.keyspace;
+        let shard = self.held_shard_mut(at.held);
         let db = shard.db_mut(at.db);
         let gone = db.discard(at.hash, at.key);
         keyspace.settle(db);
@@ -338,6 +351,12 @@ impl<'k> View<'k> {
     /// The shard of a key, for changes.
     pub fn shard_of_key(&mut self, key: &[u8]) -> &mut Shard {
         self.held_shard_mut(self.locate(0, key).held)
+    }
+
+    /// Whether keys were found expired and removed since [`take_expired`](Self::take_expired).
+    #[inline]
+    pub fn has_removed_expired(&self) -> bool {
+        !self.expired.is_empty()
     }
 
     /// The keys found expired and removed since the last call, with their databases.
