@@ -35,7 +35,7 @@ const KEYS: usize = 400;
 
 type Path = (&'static str, fn(&str) -> usize);
 
-const PATHS: [Path; 24] = [
+const PATHS: [Path; 25] = [
     ("library, classic: insert", library),
     ("library, classic: contains", library),
     ("library, classic: insert_each", library),
@@ -60,6 +60,7 @@ const PATHS: [Path; 24] = [
     ("serve, blocked: BF.MEXISTS of 100", serve),
     ("replay: BF.ADD", replay),
     ("replay: BF.ADD, many keys", replay),
+    ("replay: BF.ADD, with time stamps", replay),
 ];
 
 fn main() {
@@ -271,7 +272,12 @@ fn replay(name: &str) -> usize {
         ])],
     };
     requests.extend(items.iter().enumerate().map(add));
-    let bytes = batches(&requests, requests.len()).concat();
+    // Redis writes a time stamp before the first command of a second.
+    let (together, stamp): (_, &[u8]) = match name.contains("time stamps") {
+        true => (10, b"#TS:1700000000\r\n"),
+        false => (requests.len(), b""),
+    };
+    let bytes = batches(&requests, together).join(stamp);
     std::fs::write(log.join("appendonly.aof.1.incr.aof"), bytes).unwrap();
 
     let persistence = Persistence::open(&settings.data).unwrap();

@@ -21,6 +21,9 @@ use super::covered::whole_command;
 /// What is asked of the input at a time.
 const BUFFER: usize = 64 << 10;
 
+/// In how many bytes commands are looked for at least.
+const LEAST_AHEAD: usize = 2 << 10;
+
 /// The longest annotation with its line feed, as Redis reads it.
 const MAX_ANNOTATION: u64 = 1024;
 
@@ -126,6 +129,8 @@ pub struct CommandReader<R> {
     batch: Batch,
     /// Bytes of the buffer whose commands were returned.
     taken: usize,
+    /// In how many bytes commands are looked for at once.
+    ahead: usize,
 }
 
 impl<R: Read> CommandReader<R> {
@@ -149,6 +154,7 @@ impl<R: Read> CommandReader<R> {
             failed: false,
             batch: Batch::new(),
             taken: 0,
+            ahead: BUFFER,
         }
     }
 
@@ -167,8 +173,15 @@ impl<R: Read> CommandReader<R> {
     /// with.
     pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
         self.input.consume(std::mem::take(&mut self.taken));
-        if !self.failed && self.peek()?.is_some() {
-            self.taken = whole_units(self.input.buffer(), self.max_bulk, &mut self.batch);
+        if !self.failed && self.peek()? == Some(b'*') {
+            let bytes = self.input.buffer();
+            let bytes = bytes.get(..self.ahead).unwrap_or(bytes);
+            self.taken = whole_units(bytes, self.max_bulk, &mut self.batch);
+            // Behind an annotation, all was found in vain.
+            self.ahead = match self.taken {
+                taken if (1..bytes.len() / 2).contains(&taken) => LEAST_AHEAD,
+                _ => (2 * self.ahead).min(BUFFER),
+            };
         }
         if self.taken == 0 {
             return Ok(self.next_unit()?.map(Piece::Unit));

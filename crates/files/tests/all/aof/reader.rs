@@ -513,7 +513,7 @@ proptest! {
         annotated in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), change()), 0..3),
         max_bulk in prop_oneof![Just(u64::MAX), 0_u64..20],
-        step in 1_usize..200,
+        (times, step) in prop_oneof![(Just(1), 1_usize..200), (1_usize..200, 5000_usize..100_000)],
     ) {
         let mut bytes = Vec::new();
         for (number, (transaction, commands)) in units.iter().enumerate() {
@@ -524,6 +524,8 @@ proptest! {
             let all = brackets("multi").into_iter().chain(commands.clone()).chain(brackets("EXEC"));
             all.for_each(|command| encode_request(&command, &mut bytes));
         }
+        // The bytes of long logs are not looked at all at once.
+        let mut bytes = bytes.repeat(times);
         for (at, change) in &changes {
             if bytes.is_empty() {
                 break;
