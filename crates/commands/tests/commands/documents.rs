@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use everbloom_commands::command::{Command, OURS};
 use everbloom_commands::table::{COMMANDS, Function};
+use everbloom_resp::{Protocol, Reply, encode};
+
+use crate::keyspace::Keyspace;
 
 /// docs/guide/commands.md is what the table says. With `UPDATE_DOCS=1` the test writes it.
 #[test]
@@ -219,11 +222,15 @@ fn without_comments(line: &str) -> String {
 const HEAD: &str = "\
 # Commands
 
-Every command on filters, with its syntax. `[ ]` may be left out, `|` means one of these, `...` means one or more.
-A server tells the same: `everbloom query COMMAND DOCS BF.RESERVE`.
+Every command on filters, with its syntax, its reply and an example. `[ ]` may be left out, `|` means one of these, `...`
+means one or more. The examples of each chapter are one conversation from top to bottom. A server tells the syntax, too:
+`everbloom query COMMAND DOCS BF.RESERVE`.
 
 This page is generated from the table of commands.
 ";
+
+/// What each command replies, and what the examples type.
+const EXAMPLES: &str = include_str!("examples.txt");
 
 fn reference() -> String {
     let mut page = String::from(HEAD);
@@ -232,14 +239,17 @@ fn reference() -> String {
         ("[Cuckoo filters](deleting.md)", "cf."),
     ] {
         write!(page, "\n## {title}\n").unwrap();
+        let mut keyspace = Keyspace::default();
+        // Windows need a clock.
+        keyspace.context.now_ms = 1_800_000_000_000;
         for command in COMMANDS.iter().filter(|row| row.name.starts_with(prefix)) {
-            describe(&mut page, command);
+            describe(&mut page, command, &mut keyspace);
         }
     }
     page
 }
 
-fn describe(page: &mut String, command: &Command<Function>) {
+fn describe(page: &mut String, command: &Command<Function>, keyspace: &mut Keyspace) {
     let name = command.name.to_ascii_uppercase();
     let docs = command.docs;
     let own = if docs.since == OURS {
@@ -250,4 +260,58 @@ fn describe(page: &mut String, command: &Command<Function>) {
     let (synopsis, summary, cost) = (docs.usage, docs.summary, docs.complexity);
     write!(page, "\n### {name}\n\n```\n{name} {synopsis}\n```\n\n").unwrap();
     writeln!(page, "{summary}.{own} Time: {cost}.").unwrap();
+    let mut sections = EXAMPLES.split("\n\n");
+    let section = sections.find(|section| section.lines().next() == Some(name.as_str()));
+    let section = section.unwrap_or_else(|| panic!("{name} has no example in examples.txt"));
+    let (typed, reply): (Vec<&str>, Vec<&str>) = section
+        .lines()
+        .skip(1)
+        .partition(|line| line.starts_with("> "));
+    writeln!(page, "\nReply: {}", reply.join("\n")).unwrap();
+    if typed.is_empty() {
+        return;
+    }
+    page.push_str("\n```\n");
+    for line in typed {
+        let words: Vec<&[u8]> = line[2..].split(' ').map(str::as_bytes).collect();
+        let reply = shown(&keyspace.call(&words), 0);
+        write!(page, "127.0.0.1:6379{line}\n{reply}\n").unwrap();
+    }
+    page.push_str("```\n");
+}
+
+/// A reply as redis-cli prints it; `indent` is the width before the lines after the first.
+fn shown(reply: &Reply, indent: usize) -> String {
+    let list = |elements: &[&Reply]| {
+        let width = elements.len().to_string().len();
+        let lines = elements.iter().enumerate().map(|(at, element)| {
+            let element = shown(element, indent + width + 2);
+            format!("{:>width$}) {element}", at + 1)
+        });
+        lines.collect::<Vec<_>>().join(&format!("\n{:indent$}", ""))
+    };
+    match reply {
+        Reply::Simple(text) => text.to_string(),
+        Reply::Error(text) => format!("(error) {text}"),
+        Reply::Integer(number) => format!("(integer) {number}"),
+        Reply::Boolean(value) => format!("(integer) {}", u8::from(*value)),
+        Reply::Bulk(bytes) => format!("{:?}", String::from_utf8_lossy(bytes)),
+        Reply::Double(_) => {
+            // In RESP2 it is a string.
+            let mut bytes = Vec::new();
+            encode(reply, Protocol::Resp2, &mut bytes);
+            let text = String::from_utf8(bytes).unwrap();
+            format!("{:?}", text.lines().nth(1).unwrap())
+        }
+        Reply::Null | Reply::NullArray => "(nil)".into(),
+        Reply::Array(elements) => list(&elements.iter().collect::<Vec<_>>()),
+        // In RESP2 a map is an array of labels and values.
+        Reply::Map(pairs) => list(
+            &pairs
+                .iter()
+                .flat_map(|it| [&it.0, &it.1])
+                .collect::<Vec<_>>(),
+        ),
+        other => panic!("no example replies {other:?}"),
+    }
 }
