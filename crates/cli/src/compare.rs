@@ -46,8 +46,8 @@ When the flags name a server, it is OLD. --user and --pass are for servers witho
 URL.
 
 Compares Bloom and cuckoo filters of RedisBloom, Redis or Valkey with the everbloom module, and
-everbloom serve: parameters, number of items, every bit or fingerprint. It reads both piece by
-piece, so filters of any size need less than 150 MB of memory here; filters of valkey-bloom are held
+everbloom serve: parameters, windows, number of items, every bit or fingerprint. Where all of these
+are equal, it asks both for up to 65 536 random items. It reads both piece by piece, so filters of any size need less than 150 MB of memory here; filters of valkey-bloom are held
 in memory. Keys of other types and expiry are not compared.
 
 Each filter that differs, or that only one server has, gets a line. While somebody adds items,
@@ -256,6 +256,7 @@ fn fields(difference: &Difference) -> Fields {
         None => {
             let [_, units] = difference.family.units();
             fields.push((units, json!(difference.units)));
+            fields.push(("random_items_found", json!(difference.answers)));
         }
     }
     fields

@@ -7,12 +7,13 @@ use everbloom::redisbloom::FilterParts;
 use everbloom_commands::bf::dump::piece;
 
 use super::Args;
-use super::transfer::{self, Filter, PASSES, Target};
+use super::transfer::{self, Filter, Passes, Target, moved};
 use crate::client::Url;
 use crate::failure::Failure;
 use crate::filter::{Filter as Saved, of_pieces};
 use crate::filter_file::FilterFile;
 use crate::progress::Progress;
+use crate::servers::difference::Change;
 use crate::servers::dump::{Header, Parts, READABLE, Reader, WRITABLE, header_of};
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
@@ -59,30 +60,26 @@ fn fetch(
             )));
         }
     }
-    let mut pass = 1;
+    let mut passes = Passes::begin(Family::Bloom);
     loop {
         let header = header_of(server, key, Family::Bloom)?;
         let Parts::Bloom(parts) = &header.parts else {
             return Err(server.odd("BF.SCANDUMP"));
         };
         progress.begin("copying", header.length);
-        let read = read(server, key, &header, parts, progress);
+        let read = match read(server, key, &header, parts, progress) {
+            Err(trouble @ Trouble::Server(_)) => return Err(trouble),
+            read => read,
+        };
         server.drain()?;
-        let changed = header_of(server, key, Family::Bloom)?.bytes != header.bytes;
-        match read {
-            // Each piece has the bits of all items that were there when the first was read, unless
-            // a window has dropped some.
-            Ok(filter) if !changed || (pass == PASSES && parts.window.is_none()) => {
-                return Ok((filter, header.length, changed));
-            }
-            Ok(_) if pass == PASSES => {
-                return Err(Trouble::filter(
-                    "it changed each time it was read; run this again when nobody adds",
-                ));
-            }
-            Err(trouble) if !changed || pass == PASSES => return Err(trouble),
-            Ok(_) | Err(_) => pass += 1,
+        let change = Change::between(&header, &header_of(server, key, Family::Bloom)?);
+        if passes.again(change) {
+            continue;
         }
+        return match change {
+            Change::Moved => Err(moved(Family::Bloom)),
+            _ => Ok((read?, header.length, change != Change::Still)),
+        };
     }
 }
 
@@ -93,7 +90,7 @@ fn read(
     parts: &FilterParts,
     progress: &Progress,
 ) -> Result<ScalableBloomFilter, Trouble> {
-    let mut reader = Reader::new(server, key, header, header.length)?;
+    let mut reader = Reader::new(server, key, header, header.all())?;
     let next = || {
         let piece = reader.next(server)?;
         progress.advance(piece.as_ref().map_or(0, Vec::len));

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Overwrite keys at the destination that hold something else, or the file
     #[arg(long)]
     replace: bool,
-    /// Do not read each copied filter back to compare it
+    /// Do not read each copied filter back to compare it, nor ask both servers for items
     #[arg(long)]
     no_verify: bool,
     /// Show no progress, and say nothing at the end when all went well
@@ -65,7 +65,7 @@ valkey-bloom are copied from it, not to it, and each is held in memory. Blocked 
 everbloom) do not go to RedisBloom. Of a Cluster, give each primary as FROM in turn, and any as TO.
 
 Nobody sees half a filter. Each one is loaded under a temporary name (KEY:everbloom-copy:...), read
-back and compared, and then renamed. What a killed copy left expires after ten minutes.
+back and compared, and then renamed. Both servers are also asked for up to 65 536 random items. What a killed copy left expires after ten minutes.
 
 At the destination, a key that
   does not exist                        gets the filter
@@ -76,7 +76,8 @@ At the destination, a key that
 
 Bloom filters in use: what was added before the copy began is always copied. A filter that changes
 meanwhile is named: stop adding and run the same command again. Do not add at the destination before
-that.
+that. A window that drops a generation while it is read is read again, and after three times named
+and not copied.
 
 Cuckoo filters in use: one that changes as long as it is read is named and not copied. When it has
 changed since it was copied, `copy` often cannot tell that it is a later state, because items move:

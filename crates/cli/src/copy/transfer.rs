@@ -7,9 +7,11 @@ use everbloom_resp::Reply;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use crate::number::grouped;
 use crate::progress::Progress;
-use crate::servers::difference::compare;
-use crate::servers::dump::{Header, Reader, ask_for_header, take_header};
+use crate::servers::answers::Probes;
+use crate::servers::difference::{Change, compare};
+use crate::servers::dump::{Header, Reader, ask_for_header, header_of, take_header};
 use crate::servers::family::Family;
 use crate::servers::server::{Kind, Server, Trouble};
 use crate::servers::temporary;
@@ -21,11 +23,64 @@ static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 const ABANDONED: &str = "600000";
 
 /// How often a Bloom filter is read that changes while it is read.
-pub(super) const PASSES: u32 = 3;
+const PASSES: u32 = 3;
 
-/// A Bloom filter whose copy takes longer is not read again: in use, it would change again. For so
-/// long a cuckoo filter is read again that changes.
+/// A Bloom filter whose copy takes longer is not read again because it has grown: in use, it would
+/// grow again. For so long a cuckoo filter is read again that changes.
 const MOMENT: Duration = Duration::from_secs(2);
+
+/// How often a filter was read. The rules for one that changes meanwhile are the same whether it
+/// goes to a server or to a file.
+#[derive(Debug)]
+pub(super) struct Passes {
+    family: Family,
+    count: u32,
+    first: Instant,
+    last: Instant,
+}
+
+impl Passes {
+    /// It is read for the first time now.
+    pub(super) fn begin(family: Family) -> Self {
+        let now = Instant::now();
+        Self {
+            family,
+            count: 1,
+            first: now,
+            last: now,
+        }
+    }
+
+    /// Whether to read it again after this change. If not, only a filter that has not moved is of
+    /// any use.
+    pub(super) fn again(&mut self, change: Change) -> bool {
+        let again = match (self.family, change) {
+            (_, Change::Still) | (Family::Cuckoo, Change::Grown) => false,
+            (Family::Cuckoo, Change::Moved) => self.first.elapsed() <= MOMENT,
+            (Family::Bloom, Change::Grown) => self.count < PASSES && self.last.elapsed() <= MOMENT,
+            (Family::Bloom, Change::Moved) => self.count < PASSES,
+        };
+        if again {
+            self.count += 1;
+            self.last = Instant::now();
+        }
+        again
+    }
+}
+
+/// Why a filter that has moved each time is not copied.
+pub(super) fn moved(family: Family) -> Trouble {
+    Trouble::filter(match family {
+        Family::Bloom => {
+            "its window dropped a generation, or it was replaced, each time it was read; run this \
+             again, for a window when it is not about to begin a generation"
+        }
+        Family::Cuckoo => {
+            "it changed each time it was read, and a cuckoo filter must hold still for that; run \
+             this again when nobody adds or deletes"
+        }
+    })
+}
 
 /// What has become of a filter.
 #[derive(Debug)]
@@ -65,10 +120,10 @@ pub(super) struct Filter<'a> {
 #[derive(Debug)]
 struct Loaded {
     bytes: u64,
-    /// Whether the source has changed since the first piece was read.
-    changed: bool,
-    /// Whether the pieces are of several states of a filter of which they must be of one.
-    torn: bool,
+    /// How the source has changed since the first piece was read.
+    change: Change,
+    /// Why it is not whole at the destination.
+    failed: Option<Trouble>,
     /// When the source deletes it.
     end: Option<Instant>,
 }
@@ -160,34 +215,30 @@ impl Transfer<'_> {
         target: Target,
         progress: &Progress,
     ) -> Result<Outcome, Trouble> {
-        let (mut pass, first) = (1, Instant::now());
+        let mut passes = Passes::begin(filter.family);
         let loaded = loop {
-            let began = Instant::now();
             let Some(loaded) = self.load(filter, progress)? else {
                 return Ok(Outcome::Gone);
             };
-            let again = match filter.family {
-                Family::Bloom => loaded.changed && pass < PASSES && began.elapsed() <= MOMENT,
-                Family::Cuckoo => loaded.torn && first.elapsed() <= MOMENT,
-            };
-            if !again {
+            if !passes.again(loaded.change) {
                 break loaded;
             }
             forget(self.destination, filter.temporary)?;
-            self.source.settle()?;
-            pass += 1;
+            self.source.drain()?;
         };
-        if loaded.torn {
-            return Err(Trouble::filter(
-                "it changed each time it was read, and a cuckoo filter must hold still for that; \
-                 run this again when nobody adds or deletes",
-            ));
+        if loaded.change == Change::Moved {
+            return Err(moved(filter.family));
+        }
+        if let Some(trouble) = loaded.failed {
+            return Err(trouble);
         }
         if !publish(self.destination, filter, target, loaded.end)? {
             return Ok(Outcome::Gone);
         }
-        let (bytes, changed) = (loaded.bytes, loaded.changed);
-        Ok(Outcome::Copied { bytes, changed })
+        Ok(Outcome::Copied {
+            bytes: loaded.bytes,
+            changed: loaded.change != Change::Still,
+        })
     }
 
     /// Loads the filter under its temporary name; `None` when the source has none any more.
@@ -210,32 +261,84 @@ impl Transfer<'_> {
             return Ok(None);
         };
         progress.begin("copying", header.length);
-        load_header(self.destination, filter, &header)?;
-        let reader = Reader::new(self.source, key, &header, header.length);
-        let sent = reader.and_then(|mut reader| {
-            let next = || reader.next(self.source);
-            load_pieces(self.destination, filter, &header, next, progress)
-        });
-        let torn = !self.source_held_still(family)?;
-        match sent {
-            Ok(sent) if self.verify && !torn => {
-                progress.begin("reading back", header.length);
-                read_back(self.destination, filter, &header, sent, progress)?;
-            }
-            // A filter that has become smaller has no more of the pieces.
-            Err(Trouble::Filter(_)) if torn => {}
-            Err(trouble) => return Err(trouble),
-            Ok(_) => {}
-        }
+        let sent = self.load_all(filter, &header, progress);
+        self.source.drain()?;
+        let held_still = self.source_held_still(family)?;
+        let verified = match sent {
+            Ok(sent) if self.verify && held_still => self.verify(filter, &header, sent, progress),
+            sent => sent.map(|_| [0, 0]),
+        };
         let Some((after, end)) = self.look(key, family)? else {
             return Ok(None);
         };
+        let change = match held_still {
+            true => Change::between(&header, &after),
+            false => Change::Moved,
+        };
+        let failed = match verified {
+            Err(trouble @ Trouble::Server(_)) => return Err(trouble),
+            // A filter that has dropped or replaced pieces has no more of them.
+            Err(trouble) => Some(trouble),
+            // One that has grown meanwhile may find more.
+            Ok(answers) if answers != [0, 0] && change == Change::Still => Some(unlike(answers)),
+            Ok(_) => None,
+        };
+        let change = match &failed {
+            Some(_) if self.copy_has_moved(filter, &header)? => Change::Moved,
+            _ => change,
+        };
         Ok(Some(Loaded {
             bytes: header.length,
-            changed: after.bytes != header.bytes,
-            torn,
+            change,
+            failed,
             end,
         }))
+    }
+
+    /// Whether the window of the copy has dropped what was too old.
+    fn copy_has_moved(&mut self, filter: Filter<'_>, header: &Header) -> Result<bool, Trouble> {
+        if !header.has_window() {
+            return Ok(false);
+        }
+        self.destination.drain()?;
+        match header_of(self.destination, filter.temporary, filter.family) {
+            Ok(there) => Ok(Change::between(header, &there) == Change::Moved),
+            // It was not even made.
+            Err(Trouble::Filter(_)) => Ok(false),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Loads all pieces under the temporary name; the digest of what was sent.
+    fn load_all(
+        &mut self,
+        filter: Filter<'_>,
+        header: &Header,
+        progress: &Progress,
+    ) -> Result<Digest<'static, u64, Table<16>>, Trouble> {
+        load_header(self.destination, filter, header)?;
+        let mut reader = Reader::new(self.source, filter.key, header, header.all())?;
+        let next = || reader.next(self.source);
+        load_pieces(self.destination, filter, header, next, progress)
+    }
+
+    /// Fails unless the destination has what the source sent. How many random items only the
+    /// source finds, and only the destination.
+    fn verify(
+        &mut self,
+        filter: Filter<'_>,
+        header: &Header,
+        sent: Digest<'_, u64, Table<16>>,
+        progress: &Progress,
+    ) -> Result<[u64; 2], Trouble> {
+        read_back(self.destination, filter, header, sent, progress)?;
+        let Filter {
+            key,
+            family,
+            temporary,
+        } = filter;
+        let probes = Probes::of(header.length);
+        probes.compare(self.source, key, self.destination, temporary, family)
     }
 
     /// The header of the source's filter, and when the source deletes it; `None` when it is gone.
@@ -271,6 +374,16 @@ impl Transfer<'_> {
         self.source.demand("MULTI")?;
         Ok(!self.source.demand("EXEC")?.is_null())
     }
+}
+
+/// The trouble when the answers for random items differ.
+fn unlike([lost, more]: [u64; 2]) -> Trouble {
+    Trouble::Filter(format!(
+        "asked for random items, it answers otherwise at the destination than at the source: it \
+         lacks {} and finds {} more; if it has a window, compare the clocks of both",
+        grouped(lost),
+        grouped(more)
+    ))
 }
 
 /// Loads all pieces; the digest of what was sent.
@@ -369,7 +482,7 @@ pub(super) fn read_back(
     destination.demand("PEXPIRE")?;
     let same = take_header(destination, temporary, family)?.bytes == header.bytes;
     let mut digest = CRC.digest();
-    let mut reader = Reader::new(destination, temporary, header, header.length)?;
+    let mut reader = Reader::new(destination, temporary, header, header.all())?;
     while let Some(piece) = reader.next(destination)? {
         digest.update(&piece);
         progress.advance(piece.len());

@@ -5,6 +5,7 @@
 //! later write version 12, which Valkey does not read. Only valkey-bloom, which has no SCANDUMP, is
 //! read by DUMP.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use everbloom::ScalableBloomFilter;
@@ -93,6 +94,21 @@ impl Header {
         let mut header = Self::of_bloom(bytes)?;
         header.whole = Some(Rc::new(filter));
         Some(header)
+    }
+
+    /// Whether the filter forgets.
+    pub(crate) fn has_window(&self) -> bool {
+        matches!(&self.parts, Parts::Bloom(parts) if parts.window.is_some())
+    }
+
+    /// The numbers of all bytes.
+    pub(crate) fn all(&self) -> Range<u64> {
+        self.start..self.end()
+    }
+
+    /// The number behind the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.start.saturating_add(self.length)
     }
 
     fn family(&self) -> Family {
@@ -205,18 +221,18 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads as many bytes of the filter with this header.
+    /// Reads these bytes of the filter with this header.
     pub(crate) fn new(
         server: &mut Server,
         key: &[u8],
         header: &Header,
-        length: u64,
+        bytes: Range<u64>,
     ) -> Result<Self, Trouble> {
         let reader = Self {
             key: key.to_vec(),
             family: header.family(),
-            at: header.start,
-            end: header.start.saturating_add(length),
+            at: bytes.start,
+            end: bytes.end,
             whole: header.whole.clone(),
         };
         reader.ask(server)?;

@@ -33,6 +33,14 @@ impl Family {
         }
     }
 
+    /// The command that asks for items.
+    pub(crate) fn mexists(self) -> &'static str {
+        match self {
+            Self::Bloom => "BF.MEXISTS",
+            Self::Cuckoo => "CF.MEXISTS",
+        }
+    }
+
     /// The command that writes a piece.
     pub(crate) fn loadchunk(self) -> &'static str {
         match self {

@@ -5,8 +5,10 @@
 //! - [`walk`]: the names of all filters
 //! - [`dump`]: one filter, piece by piece
 //! - [`difference`]: two filters, compared in bounded memory
+//! - [`answers`]: two filters, asked for the same items
 //! - [`temporary`]: names for filters that are not whole yet
 
+pub(crate) mod answers;
 pub(crate) mod difference;
 pub(crate) mod dump;
 pub(crate) mod family;

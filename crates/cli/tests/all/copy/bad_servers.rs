@@ -177,6 +177,7 @@ fn what_is_read_back_is_compared() {
                 _ if request.contains("SCANDUMP") => piece.clone(),
                 _ if request.contains("TYPE") => b"+none\r\n".to_vec(),
                 _ if request.contains("EXEC") => b"*2\r\n:1\r\n:1\r\n".to_vec(),
+                _ if request.contains("MEXISTS") => b"-ERR unknown command\r\n".to_vec(),
                 _ => b":1\r\n".to_vec(),
             })
         };

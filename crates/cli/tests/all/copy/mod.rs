@@ -14,6 +14,7 @@ mod files;
 mod interrupted;
 mod kinds;
 mod valkey;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::fs;
