@@ -15,6 +15,7 @@ mod copy;
 mod dedup;
 mod files;
 mod generate;
+mod guide;
 mod kill;
 mod memory;
 mod plan;

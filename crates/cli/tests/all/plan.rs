@@ -452,25 +452,3 @@ fn the_guides_pictures() {
         );
     }
 }
-
-/// The sessions in the guide, typed into a shell.
-#[test]
-fn the_guides_sessions() {
-    let guide = fs::read_to_string(root().join("docs/guide/sizing.md")).unwrap();
-    let mut sessions = 0;
-    for block in guide.split("```").skip(1).step_by(2) {
-        let Some(session) = block.strip_prefix("\n$ everbloom ") else {
-            continue;
-        };
-        let (command, expected) = session.split_once('\n').unwrap();
-        let words = command.replace('\'', "");
-        let output = run(Command::new(EVERBLOOM).args(words.split_whitespace())).success();
-        if let Some(start) = expected.strip_suffix("...\n") {
-            assert!(output.starts_with(start), "{command}\n{output}");
-        } else {
-            assert_eq!(output, expected, "{command}");
-        }
-        sessions += 1;
-    }
-    assert!(sessions >= 3, "the guide has lost its sessions");
-}

@@ -11,7 +11,6 @@
 mod build;
 mod convert;
 mod damaged;
-mod guide;
 mod merge;
 mod other;
 
