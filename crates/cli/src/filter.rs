@@ -158,21 +158,30 @@ impl Filter {
         either!(self, filter => filter.insert_each(items, drop));
     }
 
-    /// Drops what is older than the window, if it has one.
+    /// Drops what is older than the window, if it has one of our clock.
     pub(crate) fn forget(&mut self) -> Result<(), InsertError> {
         match self {
-            Filter::Fixed(_) => Ok(()),
-            Filter::Growing(filter) => filter.advance_to(now_ms()).map(drop),
+            Filter::Growing(filter) if has_our_clock(filter) => {
+                filter.advance_to(now_ms()).map(drop)
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Calls `emit` for each item with whether it is in the filter.
+    /// Calls `emit` for each item with whether it is in the filter now: what is older than its
+    /// window is not. By another program's clock nothing is too old.
     pub(crate) fn contains_each(
         &self,
         items: impl IntoIterator<Item = Hashed>,
         emit: impl FnMut(bool),
     ) {
-        either!(self, filter => filter.contains_each(items, emit));
+        match self {
+            Filter::Growing(filter) if has_our_clock(filter) => {
+                filter.contains_each_at(items, now_ms(), emit);
+            }
+            Filter::Growing(filter) => filter.contains_each(items, emit),
+            Filter::Fixed(filter) => filter.contains_each(items, emit),
+        }
     }
 
     pub(crate) fn write_to(&self, file: &File) -> io::Result<()> {
@@ -254,6 +263,19 @@ pub(crate) fn of_pieces<E>(
         offset = offset.saturating_add(piece.len() as u64);
     }
     Ok(filter)
+}
+
+/// The least time that is taken for one of our clock: it was in 2001. As seconds, it is in the
+/// year 33658.
+const EARLIEST_MS: u64 = 1_000_000_000_000;
+
+/// Whether the filter has a window of time, by the clock of [`now_ms`]. A program may give its own
+/// windows another clock, such as one of seconds or days.
+pub(crate) fn has_our_clock(filter: &ScalableBloomFilter) -> bool {
+    filter.window().is_some_and(|window| {
+        let newest = window.kept.last();
+        window.span.ticks().is_some() && newest.is_some_and(|it| it.began >= EARLIEST_MS)
+    })
 }
 
 /// The clock of windows, as the server has it: milliseconds since 1970.

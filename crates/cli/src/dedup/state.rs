@@ -6,7 +6,7 @@ use everbloom::hash::Key;
 use everbloom::{BuildError, FilterHasher, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
-use crate::filter::now_ms;
+use crate::filter::{has_our_clock, now_ms};
 use crate::filter_file::FilterFile;
 use crate::number::time;
 
@@ -144,6 +144,12 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
         )));
     }
     let window = filter.window();
+    if window.is_some_and(|window| window.span.ticks().is_some()) && !has_our_clock(filter) {
+        return Err(Failure::Other(format!(
+            "{path} has a window by another clock than milliseconds since 1970, by which dedup \
+             would forget all of it; name another file"
+        )));
+    }
     let span = window.and_then(|window| window.span.ticks());
     if let Some(asked) = args.window
         && span != Some(asked)

@@ -13,6 +13,7 @@ mod convert;
 mod damaged;
 mod merge;
 mod other;
+mod windows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
