@@ -60,9 +60,14 @@ impl Failure {
 
 /// What failed is standard input or output, unless the error says more than the system does.
 fn described(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(_) => format!("cannot read the input or write the output: {error}"),
-        None => error.to_string(),
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match (error.raw_os_error(), error.kind()) {
+        (None, _) => error.to_string(),
+        // Nobody gets these when reading.
+        (Some(_), StorageFull | QuotaExceeded | FileTooLarge) => {
+            format!("cannot write the output: {error}")
+        }
+        (Some(_), _) => format!("cannot read the input or write the output: {error}"),
     }
 }
 

@@ -31,7 +31,12 @@ fn unsaved(path: &Path, error: impl Display) -> Failure {
 }
 
 fn no_file(path: &Path) -> Failure {
-    unusable(path, "is not a file; a filter needs a file of its own")
+    let what = if path.is_dir() {
+        "is a folder"
+    } else {
+        "is not a regular file"
+    };
+    unusable(path, format!("{what}; name the file of a filter"))
 }
 
 /// A filter of another program cannot be used.
@@ -187,7 +192,8 @@ impl FilterFile {
         if self.is_empty {
             return Err(unusable(
                 &self.path,
-                "is empty: the run that began it has not ended, or was killed; build it again",
+                "is empty and no filter: name another file, or make a filter with `everbloom build`; \
+                 if a run is making it now, wait until that has ended",
             ));
         }
         let length = self.file.metadata().map(|found| found.len());
@@ -273,7 +279,7 @@ impl FilterFile {
                     &self.path,
                     match header.starts_with(&GZIP) {
                         true => "is packed; unpack it with gunzip, and name the result",
-                        false => "is not a filter file; to keep it as it is, name another one",
+                        false => "is not a filter file; `everbloom build` makes one of a list",
                     },
                 ))
             }

@@ -101,6 +101,13 @@ fn first<'f>(slots: &[ReadSlot<'f>]) -> Result<&'f ScalableBloomFilter, CommandE
 fn differs(error: UnionError) -> Reply {
     match error {
         UnionError::OutOfMemory => CommandError::InsufficientMemory.into(),
+        UnionError::Layout => Reply::error(
+            "ERR the filters have different layouts: create them with the same LAYOUT, and blocked \
+             ones also with the same SEED",
+        ),
+        UnionError::Key => {
+            Reply::error("ERR the filters have different keys: create them with the same SEED")
+        }
         error => Reply::error(format!("ERR {error}")),
     }
 }

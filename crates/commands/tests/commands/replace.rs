@@ -92,10 +92,14 @@ fn filters_that_differ_are_not_merged() {
         assert!(!keys.say(line).starts_with('-'), "{line}");
     }
     for (line, error) in [
-        ("classic blocked", "-ERR the filters have different layouts"),
+        (
+            "classic blocked",
+            "-ERR the filters have different layouts: create them with the same LAYOUT, and blocked \
+             ones also with the same SEED",
+        ),
         (
             "blocked other",
-            "-ERR the filters have different keys: make one with empty_like of the other, or both with the same seed",
+            "-ERR the filters have different keys: create them with the same SEED",
         ),
         (
             "classic fixed",

@@ -49,5 +49,5 @@ fn damaged_files_are_named() {
         &["in is not a filter file"],
     );
     refused(&everbloom(&folder, &["info", "missing"]), &["missing"]);
-    refused(&everbloom(&folder, &["info", "."]), &["is not a file"]);
+    refused(&everbloom(&folder, &["info", "."]), &["is a folder"]);
 }
