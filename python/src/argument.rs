@@ -5,7 +5,7 @@ use std::path::Path;
 use everbloom::{BytesError, Layout};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::{error, file, item};
 
@@ -31,13 +31,28 @@ pub(crate) fn narrow<N: TryFrom<u64>>(number: &Bound<'_, PyAny>, what: &str) -> 
     })
 }
 
-pub(crate) fn layout_of(name: &str) -> PyResult<Layout> {
-    match name {
-        "blocked" => Ok(Layout::Blocked),
-        "classic" => Ok(Layout::Classic),
-        _ => Err(PyValueError::new_err(format!(
-            "the layout is 'blocked' or 'classic', not '{name}'"
-        ))),
+pub(crate) fn error_rate(number: &Bound<'_, PyAny>) -> PyResult<f64> {
+    number.extract().map_err(|_| {
+        let kind = number.get_type();
+        PyTypeError::new_err(format!("the error rate must be a number, not {kind}"))
+    })
+}
+
+pub(crate) fn generations(number: &Bound<'_, PyAny>) -> PyResult<u32> {
+    narrow(number, "number of generations")
+}
+
+/// The layout of that name; the blocked one without a name.
+pub(crate) fn layout_of(name: Option<&Bound<'_, PyAny>>) -> PyResult<Layout> {
+    let Some(name) = name else {
+        return Ok(Layout::Blocked);
+    };
+    let wrong = format!("the layout is 'blocked' or 'classic', not {}", name.repr()?);
+    match name.cast::<PyString>() {
+        Ok(name) if name == "blocked" => Ok(Layout::Blocked),
+        Ok(name) if name == "classic" => Ok(Layout::Classic),
+        Ok(_) => Err(PyValueError::new_err(wrong)),
+        Err(_) => Err(PyTypeError::new_err(wrong)),
     }
 }
 
@@ -72,6 +87,6 @@ pub(crate) fn from_file<F: Send>(
 ) -> PyResult<F> {
     py.detach(|| {
         let bytes = file::read(path)?;
-        from_bytes(&bytes).map_err(error::bytes)
+        from_bytes(&bytes).map_err(|error| error::bytes_of_file(error, path))
     })
 }

@@ -169,10 +169,9 @@ macro_rules! bloom_methods {
             /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.
             #[classmethod]
             fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
-                Self::accept($crate::argument::from_bytes_like(
-                    data,
-                    <$inner>::from_bytes,
-                )?)
+                let from_bytes = <$inner>::from_bytes;
+                let filter = $crate::argument::from_bytes_like(data, from_bytes)?;
+                Self::accept(filter).map_err($crate::error::FormatError::new_err)
             }
 
             /// Writes the filter to a file, as `everbloom build` and `dedup --state` write it. The
@@ -189,7 +188,8 @@ macro_rules! bloom_methods {
             #[classmethod]
             fn load(class: &Bound<'_, PyType>, path: std::path::PathBuf) -> PyResult<Self> {
                 let from_bytes = <$inner>::from_bytes;
-                Self::accept($crate::argument::from_file(class.py(), &path, from_bytes)?)
+                let filter = $crate::argument::from_file(class.py(), &path, from_bytes)?;
+                Self::accept(filter).map_err(|reason| $crate::error::in_file(reason, &path))
             }
 
             fn __reduce__<'py>(

@@ -1,5 +1,7 @@
 //! Errors of the crate as Python's exceptions.
 
+use std::path::Path;
+
 use everbloom::redisbloom::PartsError;
 use everbloom::{BuildError, BytesError, CuckooError, InsertError, ShrinkError, UnionError};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
@@ -57,11 +59,27 @@ pub(crate) fn union(error: UnionError) -> PyErr {
 pub(crate) fn bytes(error: BytesError) -> PyErr {
     match error {
         BytesError::Parts(error) => parts(error),
-        BytesError::Kind => FormatError::new_err(
-            "the bytes of another kind of filter: everbloom.load reads a file of any kind",
-        ),
+        BytesError::Kind => FormatError::new_err(ANOTHER_KIND),
         _ => FormatError::new_err(error.to_string()),
     }
+}
+
+const ANOTHER_KIND: &str =
+    "the bytes of another kind of filter: everbloom.load reads a file of any kind";
+
+/// The same for the bytes of a file.
+pub(crate) fn bytes_of_file(error: BytesError, path: &Path) -> PyErr {
+    match error {
+        BytesError::Parts(PartsError::OutOfMemory | PartsError::TooLarge { .. }) => bytes(error),
+        BytesError::Parts(error) => in_file(&error.to_string(), path),
+        BytesError::Kind => in_file(ANOTHER_KIND, path),
+        _ => in_file(&error.to_string(), path),
+    }
+}
+
+/// Why a file is not such a filter.
+pub(crate) fn in_file(reason: &str, path: &Path) -> PyErr {
+    FormatError::new_err(format!("{}: {reason}", path.display()))
 }
 
 pub(crate) fn parts(error: PartsError) -> PyErr {

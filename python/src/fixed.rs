@@ -4,7 +4,7 @@ use everbloom::BloomFilter as Inner;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::argument::{layout_of, name_of, whole};
+use crate::argument::{error_rate, layout_of, name_of, whole};
 use crate::class::{bloom_methods, item_methods, value_methods};
 use crate::error;
 use crate::shared::Shared;
@@ -28,13 +28,14 @@ bloom_methods!(BloomFilter, Inner);
 #[pymethods]
 impl BloomFilter {
     #[new]
-    #[pyo3(signature = (capacity, error_rate=0.01, *, seed=None, layout="blocked"))]
+    #[pyo3(signature = (capacity, error_rate=0.01, *, seed=None, layout=None))]
+    #[pyo3(text_signature = "(capacity, error_rate=0.01, *, seed=None, layout='blocked')")]
     fn new(
         py: Python<'_>,
         capacity: &Bound<'_, PyAny>,
-        error_rate: f64,
+        #[pyo3(from_py_with = error_rate)] error_rate: f64,
         seed: Option<&Bound<'_, PyAny>>,
-        layout: &str,
+        layout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut builder = Inner::builder()
             .capacity(whole(capacity, "capacity")?)
@@ -103,7 +104,7 @@ impl BloomFilter {
         clippy::unnecessary_wraps,
         reason = "other classes refuse some filters"
     )]
-    fn accept(filter: Inner) -> PyResult<Self> {
+    fn accept(filter: Inner) -> Result<Self, &'static str> {
         Ok(filter.into())
     }
 }

@@ -23,8 +23,9 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
         Ok(filter) => ScalableBloomFilter::from(filter).into_py_any(py),
         Err(BytesError::Kind) => {
             let filter = py.detach(|| everbloom::BloomFilter::from_bytes(&bytes));
-            BloomFilter::from(filter.map_err(error::bytes)?).into_py_any(py)
+            BloomFilter::from(filter.map_err(|error| error::bytes_of_file(error, &path))?)
+                .into_py_any(py)
         }
-        Err(error) => Err(error::bytes(error)),
+        Err(error) => Err(error::bytes_of_file(error, &path)),
     }
 }

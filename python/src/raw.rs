@@ -10,13 +10,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::{ptr, slice};
 
-use everbloom::BloomView;
+use everbloom::{BloomView, BytesError};
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
-
-use crate::error;
 
 /// The C struct of that name.
 #[repr(C)]
@@ -197,7 +195,11 @@ pub(crate) struct LentView {
 }
 
 impl LentView {
-    pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<LentView> {
+    /// `refuse` makes the exception when the bytes are not a filter.
+    pub(crate) fn new(
+        object: &Bound<'_, PyAny>,
+        refuse: impl FnOnce(BytesError) -> PyErr,
+    ) -> PyResult<LentView> {
         let buffer = Buffer::of(object).filter(|buffer| buffer.lent.0.readonly != 0);
         let buffer = buffer.ok_or_else(|| {
             PyTypeError::new_err("a view is of bytes, of a read-only mmap or a read-only buffer")
@@ -209,7 +211,7 @@ impl LentView {
         // SAFETY: nobody changes the bytes, and they are lent as long as the view exists.
         let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
         Ok(LentView {
-            view: BloomView::new(bytes).map_err(error::bytes)?,
+            view: BloomView::new(bytes).map_err(refuse)?,
             _lent: buffer.lent,
         })
     }

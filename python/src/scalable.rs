@@ -4,7 +4,7 @@ use everbloom::{Layer, ScalableBloomFilter as Inner};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::argument::{layout_of, name_of, narrow, whole};
+use crate::argument::{error_rate, layout_of, name_of, narrow, whole};
 use crate::chunks;
 use crate::class::{bloom_methods, item_methods, value_methods};
 use crate::error::{self, FormatError};
@@ -31,7 +31,7 @@ bloom_methods!(ScalableBloomFilter, Inner);
 impl ScalableBloomFilter {
     #[new]
     #[pyo3(signature = (
-        capacity=None, error_rate=0.01, *, expansion=None, seed=None, layout="blocked"
+        capacity=None, error_rate=0.01, *, expansion=None, seed=None, layout=None
     ))]
     #[pyo3(
         text_signature = "(capacity=100, error_rate=0.01, *, expansion=2, seed=None, \
@@ -40,10 +40,10 @@ impl ScalableBloomFilter {
     fn new(
         py: Python<'_>,
         capacity: Option<&Bound<'_, PyAny>>,
-        error_rate: f64,
+        #[pyo3(from_py_with = error_rate)] error_rate: f64,
         expansion: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
-        layout: &str,
+        layout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut builder = Inner::builder()
             .error_rate(error_rate)
@@ -64,7 +64,7 @@ impl ScalableBloomFilter {
     /// The filter of such pieces, from here or from a server. FormatError when some are missing.
     #[classmethod]
     fn from_chunks(_class: &Bound<'_, PyType>, chunks: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::accept(chunks::collect(chunks)?)
+        Self::accept(chunks::collect(chunks)?).map_err(FormatError::new_err)
     }
 
     /// The growth factor from one layer's capacity to the next; 0 when the filter does not grow.
@@ -117,12 +117,10 @@ impl ScalableBloomFilter {
 }
 
 impl ScalableBloomFilter {
-    fn accept(filter: Inner) -> PyResult<Self> {
+    fn accept(filter: Inner) -> Result<Self, &'static str> {
         match filter.window() {
             None => Ok(filter.into()),
-            Some(_) => Err(FormatError::new_err(
-                "a filter with a window: WindowedBloomFilter reads it",
-            )),
+            Some(_) => Err("a filter with a window: WindowedBloomFilter reads it"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
@@ -28,7 +29,7 @@ lookup_methods!(BloomView);
 impl BloomView {
     #[new]
     fn new(data: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(BloomView(Shared::new(LentView::new(data)?)))
+        LentView::new(data, error::bytes).map(Self::of)
     }
 
     /// Maps a file of save, `everbloom build` or `dedup --state` into memory. Several processes
@@ -36,14 +37,19 @@ impl BloomView {
     #[classmethod]
     fn open(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
         let py = class.py();
-        let file = py.import("io")?.call_method1("open", (path, "rb"))?;
+        let file = py.import("io")?.call_method1("open", (&path, "rb"))?;
         let mmap = py.import("mmap")?;
         let options = PyDict::new(py);
         options.set_item("access", mmap.getattr("ACCESS_READ")?)?;
         let number = file.call_method0("fileno")?;
         let mapped = mmap.call_method("mmap", (number, 0), Some(&options));
         file.call_method0("close")?;
-        Self::new(&mapped?)
+        let mapped = mapped.map_err(|error| match error.is_instance_of::<PyValueError>(py) {
+            true => error::in_file("the file is empty", &path),
+            false => error,
+        })?;
+        let refuse = |error| error::bytes_of_file(error, &path);
+        LentView::new(&mapped, refuse).map(Self::of)
     }
 
     /// Reads all bits, and raises FormatError when they were changed.
@@ -87,5 +93,11 @@ impl BloomView {
                 view.error_rate()
             )
         })
+    }
+}
+
+impl BloomView {
+    fn of(view: LentView) -> BloomView {
+        BloomView(Shared::new(view))
     }
 }

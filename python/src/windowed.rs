@@ -5,7 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::argument::whole;
+use crate::argument::{error_rate, generations, whole};
 use crate::batch::{self, Contains, Insert};
 use crate::chunks;
 use crate::class::{bloom_methods, value_methods};
@@ -39,9 +39,9 @@ impl WindowedBloomFilter {
     fn new(
         py: Python<'_>,
         capacity: &Bound<'_, PyAny>,
-        error_rate: f64,
+        #[pyo3(from_py_with = error_rate)] error_rate: f64,
         ticks: Option<&Bound<'_, PyAny>>,
-        generations: u32,
+        #[pyo3(from_py_with = generations)] generations: u32,
         seed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let span = match ticks {
@@ -135,7 +135,7 @@ impl WindowedBloomFilter {
     /// The filter of such pieces, from here or from a server. FormatError when some are missing.
     #[classmethod]
     fn from_chunks(_class: &Bound<'_, PyType>, chunks: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::accept(chunks::collect(chunks)?)
+        Self::accept(chunks::collect(chunks)?).map_err(FormatError::new_err)
     }
 
     /// How many different items a window has.
@@ -191,12 +191,10 @@ impl WindowedBloomFilter {
 }
 
 impl WindowedBloomFilter {
-    fn accept(filter: Inner) -> PyResult<Self> {
+    fn accept(filter: Inner) -> Result<Self, &'static str> {
         match filter.window() {
             Some(_) => Ok(filter.into()),
-            None => Err(FormatError::new_err(
-                "a filter without a window: ScalableBloomFilter reads it",
-            )),
+            None => Err("a filter without a window: ScalableBloomFilter reads it"),
         }
     }
 

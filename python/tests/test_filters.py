@@ -2,12 +2,19 @@
 
 import copy
 import pickle
+import re
 import sys
 
 import pytest
 
 import everbloom
-from everbloom import BloomFilter, FormatError, ScalableBloomFilter
+from everbloom import (
+    BloomFilter,
+    BloomView,
+    FormatError,
+    ScalableBloomFilter,
+    WindowedBloomFilter,
+)
 
 CLASSES = [BloomFilter, ScalableBloomFilter]
 LAYOUTS = ["blocked", "classic"]
@@ -328,8 +335,11 @@ def test_bad_parameters(of_class):
     for rate in [0, 1, -1, 2, float("nan"), float("inf"), 1e-300]:
         with pytest.raises(ValueError):
             of_class(100, rate)
-    with pytest.raises(TypeError):
-        of_class(100, "a")
+    for rate in ("0.1", None, b"1", [0.1]):
+        with pytest.raises(TypeError, match="the error rate must be a number, not <class '"):
+            of_class(100, rate)
+    with pytest.raises(TypeError, match="'blocked' or 'classic', not 7"):
+        of_class(100, layout=7)
     with pytest.raises(ValueError, match="'blocked' or 'classic', not 'round'"):
         of_class(100, layout="round")
     with pytest.raises(ValueError, match="seed is for the blocked layout"):
@@ -339,6 +349,24 @@ def test_bad_parameters(of_class):
             of_class(100, seed=seed)
     with pytest.raises(TypeError):
         of_class(100, 0.01, 7)
+
+
+def test_an_error_in_a_file_names_it(tmp_path):
+    path = tmp_path / "seen.bloom"
+    window = WindowedBloomFilter(100)
+    cases = [
+        (b"", [BloomFilter.load, everbloom.load, BloomView.open]),
+        (b"EVRBLOOM", [BloomFilter.load, everbloom.load, BloomView.open]),
+        (BloomFilter(9).to_bytes()[:-1], [BloomFilter.load, everbloom.load, BloomView.open]),
+        (BloomFilter(9).to_bytes(), [ScalableBloomFilter.load, WindowedBloomFilter.load]),
+        (ScalableBloomFilter().to_bytes(), [BloomFilter.load, WindowedBloomFilter.load]),
+        (window.to_bytes(), [BloomFilter.load, ScalableBloomFilter.load]),
+    ]
+    for data, loads in cases:
+        path.write_bytes(data)
+        for load in loads:
+            with pytest.raises(everbloom.FormatError, match=f"^{re.escape(str(path))}: [a-z]"):
+                load(path)
 
 
 def test_seeds():

@@ -74,6 +74,10 @@ def test_a_window_of_ticks_needs_the_time():
     ):
         with pytest.raises(TypeError, match="needs the time"):
             ask()
+    with pytest.raises(TypeError, match="the error rate must be a number"):
+        WindowedBloomFilter(10, "0.1")
+    with pytest.raises(TypeError, match="the number of generations must be an int"):
+        WindowedBloomFilter(10, generations="4")
     with pytest.raises(TypeError, match="the time must be an int"):
         seen.add("a", 1.5)
     with pytest.raises(ValueError, match="the time is below 0"):
