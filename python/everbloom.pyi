@@ -1,6 +1,6 @@
 """Bloom filters: "have I seen this before?" in about ten bits an item."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from mmap import mmap
 from os import PathLike
 from typing import Any, Literal, Protocol, SupportsIndex, Tuple, Union, final, overload, type_check_only
@@ -25,15 +25,25 @@ _Item = Union[str, bytes, bytearray, memoryview, int, SupportsIndex, Tuple["_Ite
 """What can be put into a filter: a tuple has from one to eight parts."""
 
 class _Column(Protocol):
-    """A column of pandas, polars or Arrow."""
+    """A column of pandas or polars."""
 
     def to_numpy(self) -> Any: ...
 
+class _ArrowArray(Protocol):
+    """A column in Arrow's memory."""
+
+    def __arrow_c_array__(self, requested_schema: Any = ...) -> Any: ...
+
+class _ArrowStream(Protocol):
+    """A column in Arrow's memory, in chunks."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = ...) -> Any: ...
+
 # numpy's arrays are iterables of items, too.
-_Items = Union[Iterable[_Item], _Column]
+_Items = Union[Iterable[_Item], _Column, _ArrowArray, _ArrowStream]
 
 # What is answered with a list.
-_List = Union[list[Any], Tuple[Any, ...], Generator[Any, Any, Any]]
+_List = Union[list[Any], Tuple[Any, ...], Set[Any], range, Iterator[Any]]
 
 class FormatError(ValueError):
     """Bytes, a file or chunks are not a filter: damaged, cut off, or of another kind."""

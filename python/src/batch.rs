@@ -3,21 +3,24 @@
 //! Items are taken in chunks. The filter is locked for a chunk at a time, so other threads get
 //! their turn, and an iterator may itself use the filter.
 
+use std::mem;
+
 use everbloom::{InsertError, Item};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::column::Column;
+use crate::array::{Kind, Stop};
+use crate::column::{Column, Rows};
 use crate::error;
 use crate::filter::{Filter, Lookup};
 use crate::item::Value;
-use crate::raw::{self, Buffer, Elements};
+use crate::raw::{self, Buffer, Objects, Texts};
 use crate::shared::{Access, Detached, Shared};
 
 /// Items of a chunk: enough for the filter to prefetch all the time, and few enough to stay in the
 /// first cache.
-const CHUNK: usize = raw::TEXTS;
+pub(crate) const CHUNK: usize = raw::TEXTS;
 
 /// Inserts one item; whether it is new.
 #[inline]
@@ -58,6 +61,12 @@ pub(crate) trait Task<F>: Copy + Send + Sync {
     /// Whether there is an answer for each item.
     const ANSWERS: bool;
 
+    /// Whether nothing is left to do with an item that comes again, but to answer.
+    fn once_is_enough(self, filter: &F) -> bool;
+
+    /// The answer for an item that comes again, of the answer for the first one.
+    fn answer_again(answer: &mut u8) -> u8;
+
     fn run(
         self,
         filter: impl Access<F>,
@@ -72,6 +81,14 @@ pub(crate) struct Contains(pub(crate) u64);
 
 impl<F: Lookup> Task<F> for Contains {
     const ANSWERS: bool = true;
+
+    fn once_is_enough(self, _filter: &F) -> bool {
+        true
+    }
+
+    fn answer_again(answer: &mut u8) -> u8 {
+        *answer
+    }
 
     fn run(
         self,
@@ -91,6 +108,15 @@ pub(crate) struct Insert<const ANSWERS: bool>(pub(crate) u64);
 
 impl<F: Filter, const ANSWERS: bool> Task<F> for Insert<ANSWERS> {
     const ANSWERS: bool = ANSWERS;
+
+    fn once_is_enough(self, filter: &F) -> bool {
+        filter.is_set()
+    }
+
+    /// The first one takes the answer that it is new.
+    fn answer_again(answer: &mut u8) -> u8 {
+        mem::take(answer)
+    }
 
     fn run(
         self,
@@ -125,14 +151,19 @@ pub(crate) fn run<'py, F: Lookup, T: Task<F>>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = items.py();
     let column = Column::of(items, skip_missing)?;
-    let items = column.as_ref().map_or(items, |column| &column.values);
     let mut run = Run {
         filter,
         task,
         answers: Vec::new(),
     };
-    run.reserve(items.len().unwrap_or(0))?;
-    run.any(items)?;
+    match column.as_ref().map(|column| &column.rows) {
+        Some(Rows::Arrow(rows)) => {
+            run.reserve(rows.len())?;
+            run.detached(items, |shared, answers| rows.run(shared, task, answers))?;
+        }
+        Some(Rows::Values(values)) => run.any(values)?,
+        None => run.any(items)?,
+    }
     if !T::ANSWERS {
         return Ok(py.None().into_bound(py));
     }
@@ -190,6 +221,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
     }
 
     fn any(&mut self, items: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.reserve(items.len().unwrap_or(0))?;
         if let Ok(list) = items.cast::<PyList>() {
             return self.list(list);
         }
@@ -205,12 +237,10 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
                 items.get_type().name()?
             )));
         }
-        if let Some(buffer) = Buffer::of(items)
-            && let Some(kind) = Kind::of(&buffer, items)?
-        {
-            return self.buffer(items.py(), &buffer, kind);
+        match Buffer::of(items) {
+            Some(buffer) => self.buffer(items, &buffer),
+            None => self.objects(items.py(), items.try_iter()?),
         }
-        self.objects(items.py(), items.try_iter()?)
     }
 
     /// If an object cannot be fetched or is no item, the task is done with those before it.
@@ -255,19 +285,35 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         }
     }
 
-    /// A fast path for text in a list, with the same items.
     fn list(&mut self, list: &Bound<'_, PyList>) -> PyResult<()> {
         let py = list.py();
-        let mut first = 0;
+        let done = self.texts(py, |first| Texts::of_list(list, first))?;
+        self.objects(py, list.iter().skip(done).map(Ok))
+    }
+
+    /// An array of objects.
+    fn array(&mut self, array: &Bound<'_, PyAny>, objects: Objects<'_>) -> PyResult<()> {
+        let py = array.py();
+        let done = self.texts(py, |first| Texts::of_objects(py, objects, first))?;
+        self.objects(py, array.try_iter()?.skip(done))
+    }
+
+    /// A fast path for text among objects, with the same items. Returns how many were taken.
+    fn texts<'a>(
+        &mut self,
+        py: Python<'_>,
+        next: impl Fn(usize) -> Option<Texts<'a>>,
+    ) -> PyResult<usize> {
+        let mut done = 0;
         while self.filter.is_at_hand(py)
-            && let Some(texts) = raw::Texts::of(list, first)
+            && let Some(texts) = next(done)
         {
             self.reserve(texts.as_slice().len())?;
             self.attached(py, texts.as_slice())?;
-            first += texts.as_slice().len();
+            done += texts.as_slice().len();
             py.check_signals()?;
         }
-        self.objects(py, list.iter().skip(first).map(Ok))
+        Ok(done)
     }
 
     fn attached(&mut self, py: Python<'_>, items: &[impl Item]) -> PyResult<()> {
@@ -275,124 +321,36 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         done.map_err(error::insert)
     }
 
-    /// Without the interpreter.
-    fn buffer(&mut self, py: Python<'_>, buffer: &Buffer<'_>, kind: Kind) -> PyResult<()> {
+    fn buffer(&mut self, items: &Bound<'_, PyAny>, buffer: &Buffer<'_>) -> PyResult<()> {
+        let kind = Kind::of(buffer, items)?;
+        if let Kind::Objects = kind {
+            return match buffer.objects() {
+                Some(objects) => self.array(items, objects),
+                None => self.objects(items.py(), items.try_iter()?),
+            };
+        }
         let Some(elements) = buffer.elements() else {
             return Err(PyValueError::new_err(format!(
                 "an array of items has one dimension, not {}",
                 buffer.dimensions()
             )));
         };
-        let (filter, task, answers) = (self.filter, self.task, &mut self.answers);
-        let done = filter.detach(py, |shared| {
-            each_element(shared, elements, kind, task, answers)
-        });
-        done.map_err(error::insert)
-    }
-}
-
-fn each_element<F>(
-    shared: Detached<'_, F>,
-    elements: Elements<'_>,
-    kind: Kind,
-    task: impl Task<F>,
-    answers: &mut Vec<u8>,
-) -> Result<(), InsertError> {
-    let mut values = Vec::with_capacity(CHUNK);
-    for first in (0..elements.len()).step_by(CHUNK) {
-        values.clear();
-        let chunk = (first..elements.len()).take(CHUNK);
-        values.extend(chunk.filter_map(|index| kind.value(elements.get(index)?)));
-        task.run(shared, &values, answers)?;
-    }
-    Ok(())
-}
-
-/// The type of an array's elements.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// As wide as an element.
-    Number { signed: bool, big_endian: bool },
-    /// Without the zeros at their end.
-    Bytes,
-}
-
-impl Kind {
-    /// `None` for an array of objects, or of text with four bytes a character.
-    fn of(buffer: &Buffer<'_>, array: &Bound<'_, PyAny>) -> PyResult<Option<Kind>> {
-        let format = buffer.format();
-        let element = format.trim_start_matches(['@', '=', '<', '>', '!']);
-        let big_endian = match format.as_bytes().first() {
-            Some(b'>' | b'!') => true,
-            Some(b'<') => false,
-            _ => cfg!(target_endian = "big"),
-        };
-        let count_of = |kind| {
-            element
-                .strip_suffix(kind)
-                .map(|count: &str| count.parse::<u64>())
-        };
-        Ok(match element {
-            "b" | "h" | "i" | "l" | "q" | "n" => Some(Kind::Number {
-                signed: true,
-                big_endian,
-            }),
-            "?" | "B" | "H" | "I" | "L" | "Q" | "N" => Some(Kind::Number {
-                signed: false,
-                big_endian,
-            }),
-            "s" => Some(Kind::Bytes),
-            "O" | "w" => None,
-            _ if matches!(count_of('s'), Some(Ok(_))) => Some(Kind::Bytes),
-            _ if matches!(count_of('w'), Some(Ok(_))) => None,
-            _ => {
-                let dtype = array.getattr("dtype").map(|dtype| dtype.to_string());
-                let what = dtype.unwrap_or_else(|_| format!("'{format}'"));
-                return Err(PyTypeError::new_err(format!(
-                    "an array of {what} is not of items: arrays may be of ints, of bytes, of text \
-                     or of objects"
-                )));
-            }
+        let task = self.task;
+        self.detached(items, |shared, answers| {
+            kind.run(shared, elements, task, answers)
         })
     }
 
-    #[inline]
-    fn value(self, element: &[u8]) -> Option<Value<'_>> {
-        match self {
-            Kind::Bytes => {
-                let len = element.iter().rposition(|&byte| byte != 0);
-                element
-                    .get(..len.map_or(0, |last| last + 1))
-                    .map(Value::Bytes)
-            }
-            Kind::Number { signed, big_endian } => number(element, signed, big_endian),
-        }
+    /// Without the interpreter.
+    fn detached(
+        &mut self,
+        items: &Bound<'_, PyAny>,
+        work: impl FnOnce(Detached<'_, F>, &mut Vec<u8>) -> Result<(), Stop> + Send,
+    ) -> PyResult<()> {
+        let answers = &mut self.answers;
+        let done = self
+            .filter
+            .detach(items.py(), |shared| work(shared, answers));
+        done.map_err(|stop| stop.error(items))
     }
-}
-
-#[inline]
-fn number<'a>(element: &[u8], signed: bool, big_endian: bool) -> Option<Value<'a>> {
-    macro_rules! number {
-        ($unsigned:ty) => {{
-            let bytes = *element.first_chunk()?;
-            let number = match big_endian {
-                true => <$unsigned>::from_be_bytes(bytes),
-                false => <$unsigned>::from_le_bytes(bytes),
-            };
-            match signed {
-                true => Value::Small(number.cast_signed().into()),
-                false => match i64::try_from(number) {
-                    Ok(number) => Value::Small(number),
-                    Err(_) => Value::Natural(number.into()),
-                },
-            }
-        }};
-    }
-    Some(match element.len() {
-        1 => number!(u8),
-        2 => number!(u16),
-        4 => number!(u32),
-        8 => number!(u64),
-        _ => return None,
-    })
 }

@@ -1,9 +1,10 @@
 //! Columns of pandas, polars and Arrow: their values, and which rows have none.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::arrow::ArrowColumn;
 use crate::raw::Buffer;
 
 /// The methods of pandas, polars and Arrow that say which rows have no value, and that leave these
@@ -16,10 +17,16 @@ const METHODS: [(&str, &str); 3] = [
 
 /// A column, ready to be read.
 pub(crate) struct Column<'py> {
-    /// An array, or the list that Arrow gives for text. Rows without a value are left out.
-    pub(crate) values: Bound<'py, PyAny>,
+    pub(crate) rows: Rows<'py>,
     /// For each row, whether it has no value; empty when all have one.
-    pub(crate) missing: Vec<bool>,
+    missing: Vec<bool>,
+}
+
+/// Where the values of a column are.
+pub(crate) enum Rows<'py> {
+    Arrow(ArrowColumn),
+    /// In an array or a list, without the rows that have none.
+    Values(Bound<'py, PyAny>),
 }
 
 impl<'py> Column<'py> {
@@ -29,10 +36,7 @@ impl<'py> Column<'py> {
         items: &Bound<'py, PyAny>,
         skip_missing: bool,
     ) -> PyResult<Option<Column<'py>>> {
-        let is_column = !items.is_instance_of::<PyList>()
-            && !items.is_instance_of::<PyTuple>()
-            && items.hasattr("to_numpy")?;
-        if !is_column {
+        if !is_column(items)? {
             return match skip_missing {
                 false => Ok(None),
                 true => Err(PyTypeError::new_err(format!(
@@ -41,21 +45,26 @@ impl<'py> Column<'py> {
                 ))),
             };
         }
-        let (missing, drop) = missing_rows(items)?;
-        let Some(row) = missing.iter().position(|&missing| missing) else {
+        if let Some(arrow) = in_arrow(items)? {
+            let missing = arrow.missing();
+            refuse_missing(&missing, skip_missing)?;
             return Ok(Some(Column {
-                values: values(items)?,
-                missing: Vec::new(),
+                rows: Rows::Arrow(arrow),
+                missing,
             }));
-        };
-        if !skip_missing {
-            return Err(PyValueError::new_err(format!(
-                "row {row} has no value, counted from 0; with skip_missing=True such rows are \
-                 left out"
-            )));
         }
+        let all = values(items)?;
+        let (missing, drop) = match are_texts(&all) {
+            true => (Vec::new(), ""),
+            false => missing_rows(items)?,
+        };
+        refuse_missing(&missing, skip_missing)?;
+        let rows = match missing.contains(&true) {
+            true => values(&items.call_method0(drop)?)?,
+            false => all,
+        };
         Ok(Some(Column {
-            values: values(&items.call_method0(drop)?)?,
+            rows: Rows::Values(rows),
             missing,
         }))
     }
@@ -74,20 +83,97 @@ impl<'py> Column<'py> {
     }
 }
 
+fn is_column(items: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if items.is_instance_of::<PyList>() || items.is_instance_of::<PyTuple>() {
+        return Ok(false);
+    }
+    let is_column = items.hasattr("to_numpy")?
+        || items.hasattr("__arrow_c_stream__")?
+        || items.hasattr("__arrow_c_array__")?;
+    if is_column && items.hasattr("columns")? {
+        return Err(PyTypeError::new_err(format!(
+            "a {} is a table: pass one of its columns, such as table['url']",
+            items.get_type().name()?
+        )));
+    }
+    Ok(is_column)
+}
+
+fn refuse_missing(missing: &[bool], skip_missing: bool) -> PyResult<()> {
+    match missing.iter().position(|&missing| missing) {
+        Some(row) if !skip_missing => Err(PyValueError::new_err(format!(
+            "row {row} has no value, counted from 0; with skip_missing=True such rows are left out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The column in Arrow's memory, if it is there, and its type has items.
+fn in_arrow(column: &Bound<'_, PyAny>) -> PyResult<Option<ArrowColumn>> {
+    // What cannot be exported may still be an array.
+    let read = exporter_of(column).and_then(|exporter| match exporter {
+        Some(exporter) => ArrowColumn::of(&exporter),
+        None => Ok(None),
+    });
+    match read {
+        Err(error) if error.is_instance_of::<PyException>(column.py()) => Ok(None),
+        read => read,
+    }
+}
+
+/// What exports the column without making objects; `None` when it is not in Arrow's memory.
+fn exporter_of<'py>(column: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let exporter = if column.hasattr("isna")? {
+        match exporter_of_pandas(column)? {
+            Some(exporter) => exporter,
+            None => return Ok(None),
+        }
+    } else {
+        column.clone()
+    };
+    // The values of pyarrow's further types are not what they are stored as.
+    let of_pyarrow = exporter.getattr_opt("type")?;
+    match of_pyarrow {
+        Some(of_pyarrow) if of_pyarrow.hasattr("extension_name")? => Ok(None),
+        _ => Ok(Some(exporter)),
+    }
+}
+
+/// The array of Arrow that a column of pandas consists of.
+fn exporter_of_pandas<'py>(column: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let array = column.getattr_opt("array")?;
+    let array = array.as_ref().unwrap_or(column);
+    if array.hasattr("categories")? {
+        let pyarrow = column.py().import("pyarrow")?;
+        return pyarrow.call_method1("array", (array,)).map(Some);
+    }
+    let Some(export) = array.getattr_opt("__arrow_array__")? else {
+        return Ok(None);
+    };
+    let storage = array.getattr("dtype")?.getattr_opt("storage")?;
+    match storage {
+        // These are objects, which would be copied.
+        Some(storage) if storage.eq("python")? => Ok(None),
+        _ => export.call0().map(Some),
+    }
+}
+
 /// For each row, whether it has no value, and the method that leaves such rows out. Empty when the
 /// column does not know.
 fn missing_rows(column: &Bound<'_, PyAny>) -> PyResult<(Vec<bool>, &'static str)> {
-    // Arrow keeps the number; its mask would be slow to read.
-    let nulls = column.getattr_opt("null_count")?;
-    if nulls.is_some_and(|nulls| nulls.extract().is_ok_and(|nulls: u64| nulls == 0)) {
-        return Ok((Vec::new(), ""));
-    }
     for (test, drop) in METHODS {
         if column.hasattr(test)? && column.hasattr(drop)? {
             return Ok((bools(&values(&column.call_method0(test)?)?)?, drop));
         }
     }
     Ok((Vec::new(), ""))
+}
+
+/// Whether this is an array of text, in which no value can be missing.
+fn are_texts(array: &Bound<'_, PyAny>) -> bool {
+    let buffer = Buffer::of(array);
+    let objects = buffer.as_ref().and_then(Buffer::objects);
+    objects.is_some_and(|objects| objects.are_texts())
 }
 
 /// An array or a list of bool. An array of two dimensions is none: it is refused later.
@@ -109,7 +195,7 @@ fn values<'py>(column: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     };
     match convert.call0() {
         Ok(array) => Ok(array),
-        // Arrow's arrays of text do not become one without being asked twice.
+        // Arrow's arrays of some types do not become one without being asked twice.
         Err(error) => match column.getattr_opt("to_pylist")? {
             Some(convert) => convert.call0(),
             None => Err(error),

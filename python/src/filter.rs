@@ -12,6 +12,9 @@ pub(crate) trait Lookup: Send + Sync + Sized {
 
 /// A filter that takes items; true for each one that is new.
 pub(crate) trait Filter: Lookup {
+    /// Whether an item that is inserted again changes nothing.
+    fn is_set(&self) -> bool;
+
     fn insert(&mut self, item: &(impl Item + ?Sized), now: u64) -> Result<bool, InsertError>;
     fn insert_each(
         &mut self,
@@ -33,6 +36,10 @@ impl Lookup for BloomFilter {
 }
 
 impl Filter for BloomFilter {
+    fn is_set(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn insert(&mut self, item: &(impl Item + ?Sized), _now: u64) -> Result<bool, InsertError> {
         Ok(self.insert(item))
@@ -67,6 +74,11 @@ impl Lookup for ScalableBloomFilter {
 }
 
 impl Filter for ScalableBloomFilter {
+    /// A window remembers an item that comes again for longer.
+    fn is_set(&self) -> bool {
+        self.window().is_none()
+    }
+
     #[inline]
     fn insert(&mut self, item: &(impl Item + ?Sized), now: u64) -> Result<bool, InsertError> {
         self.advance_to(now)?;
@@ -98,6 +110,10 @@ impl Lookup for CuckooFilter {
 
 /// An item that seems to be there is inserted again: the one that it is taken for may be removed.
 impl Filter for CuckooFilter {
+    fn is_set(&self) -> bool {
+        false
+    }
+
     fn insert(&mut self, item: &(impl Item + ?Sized), _now: u64) -> Result<bool, InsertError> {
         let known = self.contains(item);
         self.insert(item)?;

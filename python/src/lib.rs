@@ -3,18 +3,21 @@
 //! `everbloom.pyi` says what a Python program sees, with types. Here is how it is done:
 //!
 //! - [`item`]: a Python object as an item of a filter
-//! - [`batch`]: many of them, from lists, iterators and buffers; [`column`]: from columns of tables
+//! - [`batch`]: many of them, from lists and iterators; [`array`](mod@array): from buffers;
+//!   [`column`], [`arrow`]: from columns of tables
 //! - [`filter`]: the operations of all filters
 //! - [`fixed`], [`scalable`], [`windowed`], [`cuckoo`], [`view`]: the classes; [`class`]: the methods
 //!   that several have
 //! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
 //! - [`argument`], [`error`], [`file`]: arguments, exceptions, files
 //! - [`shared`]: how threads share a filter
-//! - [`raw`]: what is not in PyO3 of Python's C interface
+//! - [`raw`]: what is not in PyO3 of Python's C interface, and Arrow's
 //!
 //! Only `raw` and `shared` are `unsafe`.
 
 mod argument;
+mod array;
+mod arrow;
 mod batch;
 mod chunks;
 mod class;

@@ -1,10 +1,12 @@
 //! The parts of Python's C interface that are stable only from 3.11 on: buffers, and text without a
-//! copy.
+//! copy. [`arrow`] is Arrow's C interface.
 //!
 //! CPython 3.9 and 3.10 export the same functions and the same `Py_buffer`, but do not guarantee
 //! them. So one extension serves all versions. (On Windows, where the stable interface is a library
 //! of its own, they are there from 3.11 on.)
 #![allow(unsafe_code, reason = "this is the interface to C")]
+
+pub(crate) mod arrow;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -57,13 +59,12 @@ pub(crate) fn utf8<'a>(text: Borrowed<'a, '_, PyString>) -> PyResult<&'a [u8]> {
     Ok(unsafe { slice::from_raw_parts(data.cast(), usize::try_from(size).unwrap_or(0)) })
 }
 
-/// How many texts are taken from a list at once.
+/// How many texts are taken from a list or an array at once.
 pub(crate) const TEXTS: usize = 512;
 
-/// UTF-8 of items of a list, all of which are of the type `str` itself.
+/// UTF-8 of items of a list or an array, all of which are of the type `str` itself.
 ///
-/// The strings are borrowed from the list. While this exists, no Python code may run: it could
-/// change the list.
+/// The strings are borrowed. While this exists, no Python code may run: it could change the list.
 pub(crate) struct Texts<'a> {
     texts: [&'a [u8]; TEXTS],
     count: usize,
@@ -71,18 +72,39 @@ pub(crate) struct Texts<'a> {
 
 impl<'a> Texts<'a> {
     /// Those from number `first` on; `None` when there are none, or others among them.
-    pub(crate) fn of(list: &'a Bound<'_, PyList>, first: usize) -> Option<Texts<'a>> {
-        let count = list.len().checked_sub(first)?.min(TEXTS);
-        let mut objects = [ptr::null_mut(); TEXTS];
-        for (index, object) in (first..).zip(objects.iter_mut().take(count)) {
-            let index = ffi::Py_ssize_t::try_from(index).ok()?;
+    pub(crate) fn of_list(list: &'a Bound<'_, PyList>, first: usize) -> Option<Texts<'a>> {
+        Texts::of(list.py(), list.len().checked_sub(first)?, |index| {
+            let index = ffi::Py_ssize_t::try_from(first + index).ok()?;
             // SAFETY: the list has so many items, and lends this one.
-            *object = unsafe { ffi::PyList_GetItem(list.as_ptr(), index) };
-            prefetch(object.cast());
+            Some(unsafe { ffi::PyList_GetItem(list.as_ptr(), index) })
+        })
+    }
+
+    /// The same of an array of objects.
+    pub(crate) fn of_objects(
+        py: Python<'_>,
+        objects: Objects<'a>,
+        first: usize,
+    ) -> Option<Texts<'a>> {
+        let count = objects.len().checked_sub(first)?;
+        Texts::of(py, count, |index| objects.get(first + index))
+    }
+
+    /// `object` gives objects, which live as long as `'a` if no Python code runs.
+    fn of(
+        py: Python<'_>,
+        count: usize,
+        object: impl Fn(usize) -> Option<*mut ffi::PyObject>,
+    ) -> Option<Texts<'a>> {
+        let count = count.min(TEXTS);
+        let mut objects = [ptr::null_mut(); TEXTS];
+        for (index, slot) in objects.iter_mut().enumerate().take(count) {
+            *slot = object(index)?;
+            prefetch(slot.cast());
         }
         let mut texts: [&[u8]; TEXTS] = [&[]; TEXTS];
         for (text, &object) in texts.iter_mut().zip(objects.iter().take(count)) {
-            // SAFETY: it is an object of the list.
+            // SAFETY: it is an object.
             let is_text = unsafe { ffi::PyUnicode_CheckExact(object) } != 0;
             let mut size = 0;
             // SAFETY: it is a string.
@@ -90,10 +112,10 @@ impl<'a> Texts<'a> {
                 is_text.then(|| unsafe { PyUnicode_AsUTF8AndSize(object, &raw mut size) })?;
             if data.is_null() {
                 // The longer way finds the same error.
-                drop(PyErr::take(list.py()));
+                drop(PyErr::take(py));
                 return None;
             }
-            // SAFETY: so many bytes are there as long as the string, which the list keeps.
+            // SAFETY: so many bytes are there as long as the string.
             *text =
                 unsafe { slice::from_raw_parts(data.cast(), usize::try_from(size).unwrap_or(0)) };
         }
@@ -281,6 +303,16 @@ impl<'py> Buffer<'py> {
         self.lent.0.ndim
     }
 
+    /// Those of an array of objects with one dimension.
+    pub(crate) fn objects(&self) -> Option<Objects<'_>> {
+        let elements = self.elements()?;
+        let are_objects = self.format().ends_with('O') && elements.size == size_of::<usize>();
+        are_objects.then_some(Objects {
+            elements,
+            python: PhantomData,
+        })
+    }
+
     /// Those of an array of one dimension.
     pub(crate) fn elements(&self) -> Option<Elements<'_>> {
         let view = &*self.lent.0;
@@ -295,6 +327,40 @@ impl<'py> Buffer<'py> {
             count: usize::try_from(count).ok()?,
             size: usize::try_from(view.itemsize).ok()?,
             buffer: PhantomData,
+        })
+    }
+}
+
+/// The elements of an array of objects.
+#[derive(Clone, Copy)]
+pub(crate) struct Objects<'a> {
+    elements: Elements<'a>,
+    /// Objects are read by a thread that has the interpreter.
+    python: PhantomData<Python<'a>>,
+}
+
+impl Objects<'_> {
+    pub(crate) fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// An object that the array keeps; `None` when there is none.
+    #[inline]
+    fn get(&self, index: usize) -> Option<*mut ffi::PyObject> {
+        let element: *const *mut ffi::PyObject = self.elements.get(index)?.as_ptr().cast();
+        // SAFETY: an element is the address of an object, or null.
+        let object = unsafe { element.read_unaligned() };
+        (!object.is_null()).then_some(object)
+    }
+
+    /// Whether all objects are of the type `str` itself.
+    pub(crate) fn are_texts(&self) -> bool {
+        (0..self.len()).step_by(TEXTS).all(|first| {
+            let chunk = || (first..self.len()).take(TEXTS).map(|index| self.get(index));
+            chunk().flatten().for_each(|object| prefetch(object.cast()));
+            // SAFETY: it is an object of the array, and no Python code runs.
+            let is_text = |object| unsafe { ffi::PyUnicode_CheckExact(object) } != 0;
+            chunk().all(|object| object.is_some_and(is_text))
         })
     }
 }

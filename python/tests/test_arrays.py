@@ -68,6 +68,32 @@ def test_text_and_objects(seen):
     assert isinstance(answers, np.ndarray) and answers.tolist() == [True, False]
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_text_of_all_lengths_and_alphabets(seen, order):
+    texts = ["", "a", "a\0b", "é", "漢字", "🦀 crab", *map(str, range(1500))]
+    column = np.array(texts, dtype=f"{order}U8")
+    assert seen.add_many(column).all() and seen.contains_many(texts) == [True] * len(texts)
+    assert seen.contains_many(column[::-2]).all() and len(seen) == len(texts)
+    # As numpy sees it, zeros at the end are no part of a text.
+    assert seen.contains_many(np.array(["a\0\0"])).all()
+
+
+def test_half_a_pair_of_surrogates_is_no_text(seen):
+    column = np.array(["a"] * 600 + ["\ud800", "b"])
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+        seen.update(column)
+    assert "a" in seen and "b" not in seen
+
+
+def test_objects_that_are_no_text(seen):
+    column = np.array(["a"] * 600 + ["\ud800"], dtype=object)
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+        seen.update(column)
+    with pytest.raises(TypeError, match="NoneType is not an item"):
+        seen.update(np.empty(3, dtype=object))
+    assert len(seen) == 1
+
+
 def test_one_of_numpys_ints_is_an_item(seen):
     seen.add(np.int64(7))
     assert 7 in seen and np.uint8(7) in seen

@@ -9,7 +9,9 @@ import pytest
 PYTHON = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("page", ["README.md", "../docs/guide/python.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "../docs/guide/python.md", "../docs/guide/dedup-table.md"]
+)
 def test_sessions(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = PYTHON / page
