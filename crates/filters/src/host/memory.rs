@@ -10,15 +10,12 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+#[cfg(target_os = "linux")]
+use std::ops::Range;
 
 /// The number of bytes that one step gives back.
 #[cfg(target_os = "linux")]
 const STEP_BYTES: usize = 8 << 20;
-
-/// The bytes of a small page. Where pages are larger, the system refuses some of the advice, and
-/// the block is freed without it.
-#[cfg(target_os = "linux")]
-const PAGE_BYTES: usize = 4096;
 
 /// One arena makes threads wait for each other; with two, the process holds at most twice its peak.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -68,16 +65,37 @@ unsafe impl GlobalAlloc for Memory {
 #[cfg(target_os = "linux")]
 #[cold]
 unsafe fn give_back_pages(block: *mut u8, len: usize) {
-    let mut at = block.align_offset(PAGE_BYTES);
-    while at + PAGE_BYTES <= len {
-        let step = (len - at).min(STEP_BYTES) / PAGE_BYTES * PAGE_BYTES;
-        let start = block.wrapping_add(at).cast();
+    for step in steps(block.addr(), len, page_bytes()) {
+        let start = block.wrapping_add(step.start).cast();
         // SAFETY: the pages lie within the block. They read as zeros afterwards.
-        if unsafe { libc::madvise(start, step, libc::MADV_DONTNEED) } != 0 {
+        if unsafe { libc::madvise(start, step.len(), libc::MADV_DONTNEED) } != 0 {
             return;
         }
-        at += step;
     }
+}
+
+/// The whole pages of a block at this address, as offsets in it, some at a time. The system gives
+/// back every page that a range touches, so a page that is taken for a smaller one would take what
+/// lies behind the block with it.
+#[cfg(target_os = "linux")]
+fn steps(address: usize, len: usize, page: usize) -> impl Iterator<Item = Range<usize>> {
+    let first = address.next_multiple_of(page) - address;
+    let end = len.saturating_sub(first) / page * page + first;
+    let step = (STEP_BYTES / page).max(1) * page;
+    (first..end)
+        .step_by(step)
+        .map(move |at| at..end.min(at + step))
+}
+
+/// The bytes of a small page of this system: 4, 16 or 64 KiB.
+#[cfg(target_os = "linux")]
+fn page_bytes() -> usize {
+    /// As large as any system's; used if this one does not say.
+    const LARGEST: usize = 64 << 10;
+    // SAFETY: reads a number.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let bytes = usize::try_from(bytes).ok();
+    bytes.filter(|bytes| *bytes > 0).unwrap_or(LARGEST)
 }
 
 /// Lets all threads allocate from few arenas. Call it before the first thread starts.
@@ -101,15 +119,40 @@ pub fn purge() {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Wherever a block lies, and however large the system's pages are.
+        #[test]
+        fn steps_are_the_whole_pages_of_a_block(
+            address in 0..1_usize << 40,
+            len in 0..5 * STEP_BYTES,
+            page in prop::sample::select(&[4096_usize, 16 << 10, 64 << 10, 16 << 20][..]),
+        ) {
+            let is_whole = |at: usize| (address + at).is_multiple_of(page);
+            let mut end = None;
+            for step in steps(address, len, page) {
+                prop_assert!(step.end <= len && is_whole(step.start) && is_whole(step.end));
+                prop_assert!(step.start < step.end && step.len() <= STEP_BYTES.max(page));
+                prop_assert_eq!(step.start, end.unwrap_or(step.start));
+                prop_assert!(end.is_some() || step.start < page);
+                end = Some(step.end);
+            }
+            // What is left has no whole page.
+            prop_assert!(len - end.unwrap_or(0).min(len) < page || end.is_none() && len < 2 * page);
+        }
+    }
 
     #[test]
     fn pages_within_a_block_go_back_in_steps_and_no_others() {
-        let len = 3 * STEP_BYTES + 5 * PAGE_BYTES + 77;
+        let page = page_bytes();
+        let len = 3 * STEP_BYTES + 5 * page + 77;
         let mut bytes = std::vec![1_u8; len];
         let block = bytes.as_mut_ptr();
-        let first = block.align_offset(PAGE_BYTES);
-        let end = first + (len - first) / PAGE_BYTES * PAGE_BYTES;
+        let first = block.align_offset(page);
+        let end = first + (len - first) / page * page;
         // SAFETY: a live block; bytes are valid whatever they hold.
         unsafe { give_back_pages(block, len) };
         assert!(bytes[..first].iter().all(|&byte| byte == 1));
