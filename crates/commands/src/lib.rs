@@ -51,6 +51,8 @@ pub mod filter;
 pub mod flags;
 pub mod format;
 mod insertion;
+#[doc(hidden)]
+pub mod limits;
 pub mod metrics;
 pub mod number;
 pub mod piece;

@@ -8,6 +8,7 @@ use std::ops::Range;
 use everbloom_resp::Reply;
 
 use crate::filter::Filter;
+use crate::limits;
 
 /// The longest piece, in bytes.
 pub const MAX_CHUNK: usize = 16 << 20;
@@ -46,7 +47,7 @@ impl Piece {
         offset: u64,
         chunk: impl FnOnce(u64, usize) -> Option<std::borrow::Cow<'f, [u8]>>,
     ) -> Option<Piece> {
-        let len = chunk(offset, MAX_CHUNK)?.len();
+        let len = chunk(offset, limits::CHUNK_BYTES.get())?.len();
         Some(Piece {
             next: iterator.checked_add(i64::try_from(len).ok()?)?,
             content: Content::Bytes(offset..offset.checked_add(len as u64)?),

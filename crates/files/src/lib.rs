@@ -13,6 +13,8 @@
 #![forbid(unsafe_code)]
 
 pub mod aof;
+#[doc(hidden)]
+pub mod limits;
 pub mod rdb;
 pub mod storage;
 

@@ -20,6 +20,7 @@ use core::fmt;
 use core::mem;
 use core::ops::Range;
 
+use crate::limits;
 use crate::pages::{self, HUGE};
 
 /// The allocator could not provide this many bytes.
@@ -56,9 +57,6 @@ enum Repr {
 /// The most positions of [`Few`]: two items at an error rate of 0.01, one at any above 0.0001.
 const MAX_POSITIONS: usize = 17;
 
-/// The longest array whose positions fit [`Few`], in bytes.
-const MAX_FEW_BYTES: usize = 1 << 13;
-
 #[derive(Clone, Copy)]
 struct Few {
     len: u8,
@@ -71,7 +69,7 @@ impl Few {
     fn none(bytes: usize) -> Option<Few> {
         let short = u16::try_from(bytes)
             .ok()
-            .filter(|_| bytes <= MAX_FEW_BYTES)?;
+            .filter(|_| bytes <= limits::FEW_BYTES.get())?;
         Some(Few {
             len: 0,
             bytes: short,
@@ -451,7 +449,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{BitArray, MAX_FEW_BYTES, MAX_POSITIONS};
+    use super::{BitArray, MAX_POSITIONS};
+
+    const MAX_FEW_BYTES: usize = 1 << 13;
 
     #[test]
     fn an_array_of_few_ones_takes_no_memory() {

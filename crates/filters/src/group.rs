@@ -12,6 +12,7 @@ use crate::classic::{ClassicBits, RUN};
 use crate::hash::{HashPair, Hasher, ItemHasher};
 use crate::item::Item;
 use crate::layer::Layer;
+use crate::limits;
 
 /// Puts the items into groups, and calls `answer` with each group in turn and with what
 /// `prefetch` returned for it.
@@ -106,7 +107,7 @@ impl Group {
         hasher: &impl ItemHasher,
     ) -> usize {
         let mut len = 0;
-        for (slot, item) in self.pairs.iter_mut().zip(items) {
+        for (slot, item) in self.pairs.iter_mut().take(limits::GROUP.get()).zip(items) {
             *slot = item.hash_with(hasher);
             len += 1;
         }

@@ -46,6 +46,8 @@ mod huge;
 mod item;
 mod layer;
 mod layout;
+#[doc(hidden)]
+pub mod limits;
 mod math;
 mod pages;
 mod scalable;

@@ -25,6 +25,7 @@ mod call;
 mod clients;
 mod dispatch;
 mod glob;
+mod limits;
 mod locked;
 mod native;
 mod net;
@@ -52,6 +53,7 @@ pub mod internals {
     pub use crate::dispatch::execute::execute;
     pub use crate::dispatch::replay::Replayer;
     pub use crate::dispatch::turn::Turn;
+    pub use crate::limits::ALL as LIMITS;
     pub use crate::native::table::registry;
     pub use crate::offload::Done;
     pub use crate::session::Session;

@@ -12,6 +12,7 @@ use everbloom_resp::encode_request;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use crate::limits::{SPARE_BYTES, WAKE_BYTES};
 use crate::unwritten::{Mark, Unwritten};
 
 /// The effects of one command, or of one transaction.
@@ -149,15 +150,9 @@ struct Queue {
     closed: bool,
 }
 
-/// At this many waiting bytes the writer is woken at once, before the end of the batch.
-const WAKE_BYTES: usize = 1 << 20;
-
 /// The most bytes that an argument takes besides its own: `$`, its length, two line ends. Their
 /// number takes as many at most.
 const MAX_FRAMING_BYTES: usize = 25;
-
-/// A buffer that grew beyond this is dropped.
-const MAX_SPARE_BYTES: usize = 8 << 20;
 
 impl Default for Journal {
     fn default() -> Self {
@@ -211,7 +206,7 @@ impl Journal {
         }
         let end = queue.unwritten.end();
         self.end.store(end, Ordering::Release);
-        if queue.unwritten.len() >= WAKE_BYTES {
+        if queue.unwritten.len() >= WAKE_BYTES.get() {
             self.wake_writer(&mut queue);
         }
         end
@@ -322,7 +317,7 @@ impl Journal {
 
     /// Returns a buffer for reuse after it was written.
     pub fn return_buffer(&self, mut bytes: Vec<u8>) {
-        if bytes.capacity() <= MAX_SPARE_BYTES {
+        if bytes.capacity() <= SPARE_BYTES.get() {
             bytes.clear();
             self.queue.lock().spare = bytes;
         }

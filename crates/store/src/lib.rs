@@ -21,6 +21,8 @@ pub mod clock;
 pub mod health;
 pub mod journal;
 pub mod keyspace;
+#[doc(hidden)]
+pub mod limits;
 pub mod machine;
 mod pace;
 pub mod persistence;

@@ -10,16 +10,11 @@ use crate::clock::Now;
 use crate::health::Health;
 use crate::journal::Journal;
 use crate::keyspace::{Db, Keyspace, SHARDS, Shard};
+use crate::limits::{EXPIRY_STEP_KEYS, UNWRITTEN_BYTES};
 use crate::machine::{Machine, System};
 use crate::pace::Pace;
 use crate::persistence::Persistence;
 use crate::settings::Settings;
-
-/// How many entries are visited under one lock to remove expired ones: some 100 µs.
-const EXPIRY_STEP_KEYS: usize = 64;
-
-/// While more bytes than this wait for the log, expired keys are not removed.
-const MAX_UNWRITTEN_BYTES: u64 = 4 << 20;
 
 /// The server's data.
 #[derive(Debug)]
@@ -137,7 +132,7 @@ impl Store {
     /// Whether the log accepts changes, and is not far behind.
     fn can_log_expiry(&self) -> bool {
         let unwritten = || self.journal.end().saturating_sub(self.journal.written());
-        self.can_log() && !(self.journal.is_logging() && unwritten() > MAX_UNWRITTEN_BYTES)
+        self.can_log() && !(self.journal.is_logging() && unwritten() > UNWRITTEN_BYTES.get_u64())
     }
 
     fn remove_expired_of(&self, index: usize, now: Now) -> usize {
@@ -148,7 +143,7 @@ impl Store {
             return 0;
         }
         let mut gone = Vec::new();
-        let mut budget = EXPIRY_STEP_KEYS;
+        let mut budget = EXPIRY_STEP_KEYS.get();
         let mut shard = self.keyspace.shard(index).write();
         let mut record = self.journal.record();
         for db in 0..self.keyspace.databases() {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::insertion::GROUP;
 use crate::context::LazyContext;
 use crate::error::CommandError;
+use crate::limits;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::CuckooFilter;
@@ -46,7 +47,7 @@ fn remove(
     let requests = run.requests::<3>(DEL)?;
     changes.touch();
     let filter = filter(slot, CommandError::CuckooNotFound)?;
-    for group in requests.chunks(GROUP) {
+    for group in requests.chunks(limits::GROUP.get()) {
         let ahead = group.iter().map(|[_, _, item]| filter.prepare(*item));
         let prepared: SmallVec<[Prepared; GROUP]> = ahead.collect();
         for (request, prepared) in group.iter().zip(prepared) {

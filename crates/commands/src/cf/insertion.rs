@@ -7,6 +7,7 @@ use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
 use crate::format::header;
 use crate::insertion::{Insertion, Replayed};
+use crate::limits;
 use crate::slot::Slot;
 use everbloom::host::Prepared;
 use everbloom::{CuckooFilter, InsertError};
@@ -27,8 +28,8 @@ pub(super) const REPLAYED: Replayed = Replayed {
     before_items: &[b"ITEMS"],
 };
 
-/// How many items are hashed, and their memory prefetched, before the first is tried.
-pub(super) const GROUP: usize = 32;
+/// The most items that are hashed, and their memory prefetched, before the first is tried.
+pub(crate) const GROUP: usize = 32;
 
 /// The filter in the slot. If it is created, with `missing`, `insertion` gets its header.
 ///
@@ -71,7 +72,7 @@ pub(super) fn insert_items<'a>(
     let mut limit = allowed(context, filter, had);
     let mut answered = 0;
     loop {
-        let group = items.by_ref().take(GROUP);
+        let group = items.by_ref().take(limits::GROUP.get());
         let group: SmallVec<[(&[u8], Prepared); GROUP]> =
             group.map(|item| (item, filter.prepare(item))).collect();
         if group.is_empty() {

@@ -6,7 +6,7 @@ pub mod dump;
 pub mod exists;
 pub mod info;
 pub mod insert;
-mod insertion;
+pub(crate) mod insertion;
 pub mod reserve;
 
 use crate::context::{CuckooDefaults, LazyContext};

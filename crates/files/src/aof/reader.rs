@@ -17,12 +17,7 @@ use thiserror::Error;
 
 use super::batch::{Commands, whole_units};
 use super::covered::whole_command;
-
-/// What is asked of the input at a time.
-const BUFFER: usize = 64 << 10;
-
-/// In how many bytes commands are looked for at least.
-const LEAST_AHEAD: usize = 2 << 10;
+use crate::limits::{LOG_AHEAD_BYTES, LOG_BUFFER_BYTES};
 
 /// The longest annotation with its line feed, as Redis reads it.
 const MAX_ANNOTATION: u64 = 1024;
@@ -145,7 +140,7 @@ impl<R: Read> CommandReader<R> {
     /// may begin with.
     pub fn starting_at(offset: u64, input: R, file: impl Into<String>, max_bulk: u64) -> Self {
         CommandReader {
-            input: BufReader::with_capacity(BUFFER, input),
+            input: BufReader::with_capacity(LOG_BUFFER_BYTES.get(), input),
             file: file.into(),
             max_bulk,
             offset,
@@ -154,7 +149,7 @@ impl<R: Read> CommandReader<R> {
             failed: false,
             batch: Batch::new(),
             taken: 0,
-            ahead: BUFFER,
+            ahead: LOG_BUFFER_BYTES.get(),
         }
     }
 
@@ -179,8 +174,8 @@ impl<R: Read> CommandReader<R> {
             self.taken = whole_units(bytes, self.max_bulk, &mut self.batch);
             // Behind an annotation, all was found in vain.
             self.ahead = match self.taken {
-                taken if (1..bytes.len() / 2).contains(&taken) => LEAST_AHEAD,
-                _ => (2 * self.ahead).min(BUFFER),
+                taken if (1..bytes.len() / 2).contains(&taken) => LOG_AHEAD_BYTES.get(),
+                _ => (2 * self.ahead).min(LOG_BUFFER_BYTES.get()),
             };
         }
         if self.taken == 0 {

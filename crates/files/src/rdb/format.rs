@@ -11,9 +11,6 @@ pub const VALKEY_VERSION: u16 = 80;
 /// How a file may begin, as far as it shows that it is one.
 pub const MAGIC: [&[u8; 5]; 2] = [b"REDIS", b"VALKE"];
 
-/// The most memory reserved before the bytes that will fill it have arrived.
-pub(super) const PIECE: usize = 1 << 20;
-
 /// The bytes that start what follows; other bytes start a value of that type.
 pub(super) mod opcode {
     /// In Redis's files this is another thing, which is not read.

@@ -8,6 +8,7 @@ use everbloom_resp::integer;
 use super::error::ReadError;
 use super::lzf;
 use super::source::Source;
+use crate::limits::PACKED_BYTES;
 
 const LENGTH_32: u8 = 0x80;
 const LENGTH_64: u8 = 0x81;
@@ -20,8 +21,6 @@ const LZF: u8 = 0xc3;
 const COMPRESS_ABOVE: usize = 20;
 /// How many bytes compression must save.
 pub(super) const COMPRESS_SAVES: usize = 4;
-/// The most memory for the compressed form of a string that comes in pieces.
-pub(super) const MAX_PACKED_BYTES: usize = 64 << 20;
 
 /// Writes a length in its shortest form.
 pub(crate) fn put_length(out: &mut impl Write, length: u64) -> io::Result<()> {
@@ -70,7 +69,7 @@ impl Strings {
     pub(crate) fn new(compression: bool) -> Strings {
         Strings {
             compressor: compression.then(lzf::Compressor::default),
-            max_packed_bytes: MAX_PACKED_BYTES,
+            max_packed_bytes: PACKED_BYTES.get(),
         }
     }
 

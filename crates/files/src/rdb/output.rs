@@ -3,11 +3,7 @@
 use std::io::{self, Write};
 
 use super::checksum::Checksum;
-
-const BUFFER: usize = 64 << 10;
-
-/// How much is checksummed and then written while it is still in the processor's cache.
-const STRIDE: usize = 256 << 10;
+use crate::limits::{BUFFER_BYTES, STRIDE_BYTES};
 
 /// Where bytes are written to.
 #[derive(Debug)]
@@ -22,7 +18,7 @@ impl<W: Write> Output<W> {
     pub(crate) fn new(inner: W, checksum: bool) -> Self {
         Output {
             inner,
-            buffer: Vec::with_capacity(BUFFER),
+            buffer: Vec::with_capacity(BUFFER_BYTES.get()),
             written: 0,
             crc: checksum.then(Checksum::default),
         }
@@ -56,14 +52,14 @@ impl<W: Write> Output<W> {
 
 impl<W: Write> Write for Output<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() + bytes.len() > BUFFER {
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES.get() {
             self.empty()?;
         }
-        if bytes.len() < BUFFER {
+        if bytes.len() < BUFFER_BYTES.get() {
             self.buffer.extend_from_slice(bytes);
             return Ok(bytes.len());
         }
-        for stride in bytes.chunks(STRIDE) {
+        for stride in bytes.chunks(STRIDE_BYTES.get()) {
             if let Some(crc) = &mut self.crc {
                 crc.update(stride);
             }

@@ -109,7 +109,7 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rdb::length::MAX_PACKED_BYTES;
+    use crate::limits::PACKED_BYTES;
     use crate::rdb::lzf::Compressor;
     use proptest::prelude::*;
 
@@ -178,7 +178,7 @@ mod tests {
 
         #[test]
         fn cuts_change_nothing(bytes in contents(), cuts in cuts(), most in 0..100_000_usize) {
-            for most in [most, MAX_PACKED_BYTES] {
+            for most in [most, PACKED_BYTES.ordinary()] {
                 let whole = written(most, &bytes, &[usize::MAX]);
                 prop_assert_eq!(&written(most, &bytes, &cuts), &whole);
                 prop_assert!(whole == plain(&bytes) || whole == compressed(&bytes));

@@ -4,9 +4,7 @@ use std::io::{self, Read};
 
 use super::checksum::Checksum;
 use super::error::{Fault, ReadError};
-use super::format::PIECE;
-
-const BUFFER: usize = 64 << 10;
+use crate::limits::{BUFFER_BYTES, RESERVED_BYTES};
 
 /// Bytes to be read. Every method names what it expects, for the error.
 #[derive(Debug)]
@@ -25,13 +23,13 @@ pub(crate) struct Source<R> {
 impl<'a> Source<&'a [u8]> {
     /// Reads bytes in memory.
     pub(crate) fn of_slice(bytes: &'a [u8]) -> Self {
-        Source::with_buffer(bytes, bytes.len().clamp(1, BUFFER))
+        Source::with_buffer(bytes, bytes.len().clamp(1, BUFFER_BYTES.get()))
     }
 }
 
 impl<R: Read> Source<R> {
     pub(crate) fn new(inner: R) -> Self {
-        Source::with_buffer(inner, BUFFER)
+        Source::with_buffer(inner, BUFFER_BYTES.get())
     }
 
     fn with_buffer(inner: R, bytes: usize) -> Self {
@@ -99,13 +97,13 @@ impl<R: Read> Source<R> {
             .map_err(|_| ReadError::new(self.offset(), Fault::OutOfMemory { bytes: usize::MAX }))?;
         while out.len() < len {
             if out.len() == out.capacity() {
-                let grown = len.min(out.len().saturating_mul(2).max(PIECE));
+                let grown = len.min(out.len().saturating_mul(2).max(RESERVED_BYTES.get()));
                 out.try_reserve_exact(grown - out.len())
                     .map_err(|_| self.no_memory(grown))?;
             }
             let room = (out.capacity() - out.len()).min(len - out.len());
             if self.buffered().is_empty() && room >= self.buffer.len() {
-                self.read_straight(&mut out, room.min(PIECE), expected)?;
+                self.read_straight(&mut out, room.min(RESERVED_BYTES.get()), expected)?;
             } else {
                 let available = self.available(expected)?;
                 let n = room.min(available.len());

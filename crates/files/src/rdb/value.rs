@@ -25,6 +25,7 @@ use super::error::{Fault, ReadError};
 use super::length::{Strings, put_length};
 use super::pieces::Pieces;
 use super::source::Source;
+use crate::limits;
 
 const END: u64 = 0;
 const SIGNED: u64 = 1;
@@ -32,10 +33,6 @@ const UNSIGNED: u64 = 2;
 const FLOAT: u64 = 3;
 const DOUBLE: u64 = 4;
 const BYTES: u64 = 5;
-
-/// Bit arrays up to this long are written as Redis writes strings. Longer ones may come in
-/// [pieces](super::pieces).
-pub(super) const MAX_WHOLE_BYTES: u64 = 64 << 10;
 
 const fn type_of(kind: Kind) -> ModuleType {
     let known = value_type(kind);
@@ -187,7 +184,8 @@ impl<W: Write> FieldWriter for Fields<'_, W> {
 
     fn bytes(&mut self, value: &[u8]) -> io::Result<()> {
         let len = value.len() as u64;
-        if len > MAX_WHOLE_BYTES {
+        // A short array is written as Redis writes strings.
+        if len > limits::WHOLE_BYTES.get_u64() {
             let mut pieces = begin_bytes(self.out, self.strings, len)?;
             pieces.put(self.out, self.strings, value)?;
             return pieces.end(self.out, self.strings);

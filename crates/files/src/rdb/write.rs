@@ -10,7 +10,8 @@ use super::format::{WRITTEN_VERSION, kind, opcode};
 use super::length::{Strings, put_length};
 use super::output::Output;
 use super::pieces::Pieces;
-use super::value::{Fields, MAX_WHOLE_BYTES, ModuleType, begin_bytes, put_end, put_filter};
+use super::value::{Fields, ModuleType, begin_bytes, put_end, put_filter};
+use crate::limits;
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +224,7 @@ impl<W: Write> Writer<W> {
         for number in 0..parts.arrays() {
             let len = parts.array_bytes(number).unwrap_or_default();
             save_array_head(parts, number, &mut self.fields())?;
-            if len > MAX_WHOLE_BYTES {
+            if len > limits::WHOLE_BYTES.get_u64() {
                 let pieces = begin_bytes(&mut self.out, &mut self.strings, len)?;
                 self.put_pieces(pieces, len, &mut next)?;
             } else {

@@ -23,6 +23,7 @@ use crate::error::InsertError;
 use crate::hash::CuckooHash;
 use crate::host::Capture;
 use crate::item::Item;
+use crate::limits;
 pub(crate) use place::Place;
 pub(crate) use table::{Table, Watch};
 
@@ -237,7 +238,11 @@ impl CuckooFilter {
         group: &mut SmallVec<[Place; GROUP]>,
     ) -> bool {
         group.clear();
-        group.extend(items.take(GROUP).map(|item| Self::place_of(&item)));
+        group.extend(
+            items
+                .take(limits::GROUP.get())
+                .map(|item| Self::place_of(&item)),
+        );
         if group.len() > 1 {
             group.iter().for_each(|place| self.prefetch_place(*place));
         }

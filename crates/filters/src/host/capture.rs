@@ -18,12 +18,7 @@ use core::fmt;
 use core::mem::size_of;
 use core::ops::{Range, RangeBounds};
 
-/// The bytes of a page, which is the longest piece.
-const PAGE_BYTES: u64 = 64 << 10;
-/// A change of more bytes copies its page.
-const MAX_NOTED_BYTES: u64 = 16;
-/// A page with more notes is copied: they take no more memory than the copy.
-const MAX_NOTES: usize = (64 << 10) / size_of::<Note>();
+use crate::limits;
 
 /// A byte's position in its page, and its old value.
 type Note = (u16, u8);
@@ -140,7 +135,7 @@ impl Capture {
         }
     }
 
-    /// Appends the next bytes for a reader to `out`, at most 64 KiB and of one array; false when
+    /// Appends the next bytes for a reader to `out`, at most a page of 64 KiB and of one array; false when
     /// there are none. `bytes` gives the bytes of an array as they are now.
     pub fn next<'b>(
         &mut self,
@@ -189,7 +184,7 @@ impl Capture {
         let mut readers = self.0.iter().flat_map(|state| &state.readers);
         let reader = readers.find(|reader| reader.id == id)?;
         let pages = reader.changed.as_ref()?.iter();
-        Some(pages.map(|page| page * PAGE_BYTES..(page + 1) * PAGE_BYTES))
+        Some(pages.map(|page| page * page_bytes()..(page + 1) * page_bytes()))
     }
 
     /// Heap bytes of the kept data.
@@ -224,8 +219,8 @@ fn position(
 
 impl Reader {
     fn needs(&self, array: usize, page: u64) -> bool {
-        let start = page * PAGE_BYTES;
-        self.next < (array, start + PAGE_BYTES) && (array, start) < self.end
+        let start = page * page_bytes();
+        self.next < (array, start + page_bytes()) && (array, start) < self.end
     }
 
     fn needs_array(&self, array: usize) -> bool {
@@ -246,7 +241,7 @@ impl State {
 
     #[cold]
     fn note(&mut self, array: usize, bytes: &[u8], part: Range<u64>) {
-        let pages = part.start / PAGE_BYTES..part.end.div_ceil(PAGE_BYTES);
+        let pages = part.start / page_bytes()..part.end.div_ceil(page_bytes());
         for page in pages {
             let tracked = self.readers.iter_mut().filter_map(|r| r.changed.as_mut());
             tracked.for_each(|changed| {
@@ -255,8 +250,8 @@ impl State {
             if !self.wants(array, page) {
                 continue;
             }
-            let (bytes, start) = (page_of(bytes, page), page * PAGE_BYTES);
-            let part = part.start.max(start) - start..part.end.min(start + PAGE_BYTES) - start;
+            let (bytes, start) = (page_of(bytes, page), page * page_bytes());
+            let part = part.start.max(start) - start..part.end.min(start + page_bytes()) - start;
             let version = (array, page, self.moment);
             let kept = self.kept.entry(version).or_insert(Kept::Notes(Vec::new()));
             self.kept_bytes -= kept.bytes();
@@ -290,7 +285,7 @@ impl State {
             return false;
         };
         let ((array, from), end) = (reader.next, reader.end);
-        let page = from / PAGE_BYTES;
+        let page = from / page_bytes();
         let current;
         let (bytes, until) = match dropped_since(&self.dropped, array, reader.moment) {
             Some((at, bytes)) => (bytes, at),
@@ -307,9 +302,9 @@ impl State {
                 Kept::Notes(notes) => undo(notes, then.to_mut()),
             }
         }
-        let (start, len) = (page * PAGE_BYTES, bytes.len() as u64);
+        let (start, len) = (page * page_bytes(), bytes.len() as u64);
         let last_byte = if array == end.0 { len.min(end.1) } else { len };
-        let to = last_byte.min(start + PAGE_BYTES);
+        let to = last_byte.min(start + page_bytes());
         let part = at_most(from - start)..at_most(to.max(from) - start);
         out.extend_from_slice(then.get(part).unwrap_or_default());
         debug_assert_eq!(
@@ -357,7 +352,9 @@ impl Kept {
     fn note(&mut self, bytes: &[u8], part: Range<u64>) {
         let Kept::Notes(notes) = self else { return };
         let len = part.end.saturating_sub(part.start);
-        if len > MAX_NOTED_BYTES || notes.len() >= MAX_NOTES {
+        // No more notes than take the memory of a copy.
+        let max_notes = limits::PAGE_BYTES.get() / size_of::<Note>();
+        if len > limits::NOTED_BYTES.get_u64() || notes.len() >= max_notes {
             let mut then = bytes.to_vec();
             undo(notes, &mut then);
             *self = Kept::Copy(then.into());
@@ -389,8 +386,16 @@ fn undo(notes: &[Note], page: &mut [u8]) {
 
 /// A page of an array as it is.
 fn page_of(bytes: &[u8], page: u64) -> &[u8] {
-    let rest = bytes.get(at_most(page * PAGE_BYTES)..).unwrap_or_default();
-    rest.get(..at_most(PAGE_BYTES)).unwrap_or(rest)
+    let rest = bytes
+        .get(at_most(page * page_bytes())..)
+        .unwrap_or_default();
+    rest.get(..at_most(page_bytes())).unwrap_or(rest)
+}
+
+/// The bytes of a page.
+#[inline]
+fn page_bytes() -> u64 {
+    limits::PAGE_BYTES.get_u64()
 }
 
 /// A length in memory.
@@ -426,6 +431,7 @@ mod tests {
     use crate::{CuckooFilter, Layout, ScalableBloomFilter};
 
     const PAGE: usize = 64 << 10;
+    const PAGE_BYTES: u64 = PAGE as u64;
 
     /// What happens to a value of several arrays, and to its readers.
     #[derive(Clone, Debug)]

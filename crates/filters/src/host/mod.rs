@@ -9,6 +9,7 @@
 //! - [`relocate_bits`](crate::ScalableBloomFilter::relocate_bits): moves bits to another address
 //! - [`zeros`]: memory that may be refused
 //! - [`memory`]: an allocator for a process of its own
+//! - [`Limit`]: a threshold that the project's own tests set to its least
 //!
 //! When a host has a filter for each of a million users, every filter and its bits are at a
 //! different place in memory. A host that executes requests one by one waits for each of these
@@ -33,6 +34,7 @@
 mod bloom;
 mod capture;
 mod cuckoo;
+mod limit;
 #[cfg(feature = "std")]
 pub mod memory;
 mod sample;
@@ -41,4 +43,5 @@ pub use crate::bits::{prefetch_value as prefetch, zeros};
 pub use crate::blocked::Instructions;
 pub use capture::Capture;
 pub use cuckoo::Prepared;
+pub use limit::Limit;
 pub use sample::Sample;

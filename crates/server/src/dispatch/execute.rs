@@ -11,12 +11,10 @@ use super::admission::{admit, is_queued, refuse};
 use super::turn::Turn;
 use super::{pipeline, run, transaction};
 use crate::call::{Handler, Registered};
+use crate::limits::PENDING_REPLY_BYTES;
 use crate::native::table::registry;
 use crate::offload::Done;
 use crate::session::Session;
-
-/// At this many bytes of waiting replies, no further request of the connection is run.
-const MAX_PENDING_REPLY_BYTES: usize = 4 << 20;
 
 /// After this time, the other connections of the worker have their turn.
 const TURN_LIMIT: Duration = Duration::from_millis(5);
@@ -27,7 +25,7 @@ const TURN_LIMIT: Duration = Duration::from_millis(5);
 pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usize) -> usize {
     let mut next = first;
     while next < requests.len()
-        && turn.out.len() <= MAX_PENDING_REPLY_BYTES
+        && turn.out.len() <= PENDING_REPLY_BYTES.get()
         && turn.mark - turn.begun <= TURN_LIMIT
     {
         if turn.session.closing {

@@ -16,12 +16,9 @@ use super::admission::refused_now;
 use super::turn::Turn;
 use super::value::{self, Stored};
 use crate::call::{Call, Handler, Registered};
+use crate::limits::REQUESTS_TOGETHER;
 use crate::locked::Locked;
 use crate::native::bitmaps::single;
-
-/// The maximum number of requests on several keys that are executed together. It is large enough
-/// that the waits for memory overlap, and small enough that the shards are not locked for long.
-const MAX_REQUESTS_TOGETHER: usize = 64;
 
 /// Executes the requests starting at number `first`, if they are of a command on one value. Returns
 /// how many.
@@ -138,7 +135,7 @@ struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     /// The requests starting at number `first` that can be executed together: any number on one
-    /// key, or at most [`MAX_REQUESTS_TOGETHER`] on several, and at most `most`.
+    /// key, or at most [`REQUESTS_TOGETHER`] on several, and at most `most`.
     fn find(requests: &Batch, args: &'a [&'a [u8]], first: usize, most: usize) -> Self {
         let words = args.get(requests.range(first).start..).unwrap_or_default();
         let width = requests.range(first).len();
@@ -152,7 +149,7 @@ impl<'a> Runs<'a> {
             }
             let (key, full, several) = (
                 request.get(1),
-                count >= MAX_REQUESTS_TOGETHER,
+                count >= REQUESTS_TOGETHER.get(),
                 ends.len() > 1,
             );
             match ends.last_mut() {

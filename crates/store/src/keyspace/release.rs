@@ -9,11 +9,9 @@ use std::thread;
 
 use everbloom::host::memory;
 
+use crate::limits::BACKGROUND_BYTES;
 use crate::machine::{Machine, System};
 use crate::pace::Pace;
-
-/// Fewer bytes than this are freed at once, because waking another thread takes longer.
-const MIN_BACKGROUND_BYTES: usize = 256 << 10;
 
 /// After this many bytes in this many values were freed, unused memory goes back to the system. The
 /// allocator would keep it, and what one thread has freed may not serve another.
@@ -36,7 +34,7 @@ impl Release {
 
     /// Frees values of about this many bytes, one after the other. The caller should hold no lock.
     pub(super) fn free(&self, removed: impl IntoIterator + Send + 'static, bytes: usize) {
-        if bytes < MIN_BACKGROUND_BYTES {
+        if bytes < BACKGROUND_BYTES.get() {
             return;
         }
         if let Some(thread) = self.0.get_or_init(start) {
@@ -84,9 +82,12 @@ mod tests {
     fn much_is_freed_by_a_thread_of_its_own() {
         let (sender, freed_by) = mpsc::channel();
         let (release, here) = (Release::default(), thread::current().id());
-        release.free(vec![Witness(sender.clone())], MIN_BACKGROUND_BYTES - 1);
+        release.free(
+            vec![Witness(sender.clone())],
+            BACKGROUND_BYTES.ordinary() - 1,
+        );
         assert_eq!(freed_by.try_recv(), Ok(here));
-        release.free(vec![Witness(sender.clone())], MIN_BACKGROUND_BYTES);
+        release.free(vec![Witness(sender.clone())], BACKGROUND_BYTES.ordinary());
         let other = freed_by.recv().unwrap();
         assert_ne!(other, here);
         release.free(vec![Witness(sender)], usize::MAX);

@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::sharded::{Keyspace, SHARDS};
 use super::snapshot_queue::SnapshotQueue;
 pub use super::snapshot_queue::{Kept, KeptValue};
-
-/// About how many bytes the walk keeps under one lock.
-const STEP_BYTES: usize = 256 << 10;
+use crate::limits::SNAPSHOT_STEP_BYTES;
 
 /// A snapshot being made.
 #[derive(Debug)]
@@ -59,7 +57,7 @@ impl Snapshot {
 
     /// Keeps entries of one shard, some 256 KiB; true when none is left.
     pub fn walk(&self, keyspace: &Keyspace, shard: usize) -> bool {
-        let mut budget = STEP_BYTES;
+        let mut budget = SNAPSHOT_STEP_BYTES.get();
         let mut shard = keyspace.shard(shard).write();
         (0..keyspace.databases()).all(|db| {
             let db = shard.db_mut(db);

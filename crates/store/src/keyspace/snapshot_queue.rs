@@ -13,10 +13,7 @@ use parking_lot::Mutex;
 
 use super::captures::Captures;
 use super::entry::Entry;
-
-/// A value of more bytes than this is captured in pieces. A smaller one is copied, which takes some
-/// ten microseconds.
-const MAX_COPIED_BYTES: u64 = 64 << 10;
+use crate::limits::COPIED_BYTES;
 
 /// The entries that a snapshot has kept.
 #[derive(Debug)]
@@ -155,7 +152,7 @@ impl SnapshotQueue {
     /// removed.
     fn begin_capture(&self, state: &mut State, entry: &mut Entry) -> Option<KeptValue> {
         let len = entry.value.stream_len();
-        if len <= MAX_COPIED_BYTES && !entry.value.capture().is_active() {
+        if len <= COPIED_BYTES.get_u64() && !entry.value.capture().is_active() {
             return None;
         }
         let id = self.captures.new_id();

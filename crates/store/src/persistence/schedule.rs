@@ -9,6 +9,7 @@ use super::directory::Persistence;
 use super::figures::JobFigures;
 use super::jobs::{rewrite_in_background, save, save_in_background};
 use crate::health::Cause;
+use crate::limits::BACKLOG_BYTES;
 use crate::settings::Settings;
 use crate::store::Store;
 
@@ -44,15 +45,12 @@ pub fn attend(store: &Arc<Store>) {
     }
 }
 
-/// If more bytes than this wait while the log is not being written, writes are refused.
-const MAX_BACKLOG_BYTES: u64 = 256 << 20;
-
 /// Checks for a log that is neither written nor failing, because the disk does not complete an
 /// fsync or a write. Clients that reconnect and retry would add waiting data without bounds.
 fn look_at_backlog(store: &Store, persistence: &Persistence) {
     let written = store.journal.written();
     let before = persistence.figures.seen_written.swap(written, Relaxed);
-    let behind = store.journal.backlog() > MAX_BACKLOG_BYTES && written == before;
+    let behind = store.journal.backlog() > BACKLOG_BYTES.get_u64() && written == before;
     if behind && !store.health.is_log_failing() {
         error!("the disk does not take the log, so writes are refused until it does");
     }

@@ -10,16 +10,13 @@ use everbloom_files::storage::StorageFile;
 
 use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
 use crate::keyspace::{Keyspace, SHARDS};
+use crate::limits::SYNC_BYTES;
 use crate::machine::Machine;
 use crate::pace::Pace;
 use crate::settings::Settings;
 
 /// The version of Redis that we declare compatibility with.
 pub const COMPATIBLE_VERSION: &str = "7.4.0";
-
-/// After this many bytes the file is synced, as in Redis. One long write by the system at the very
-/// end would delay everything else on that disk.
-const SYNC_BYTES: u64 = 32 << 20;
 
 /// Writes the whole snapshot, and syncs the file; returns its length. Fails once `given_up` is set.
 pub fn write(
@@ -198,7 +195,7 @@ impl Write for Paced<'_> {
         self.pace.rest();
         let written = self.file.write(bytes)?;
         self.unsynced += u64::try_from(written).unwrap_or(0);
-        if self.unsynced >= SYNC_BYTES {
+        if self.unsynced >= SYNC_BYTES.get_u64() {
             self.file.sync()?;
             self.unsynced = 0;
         }

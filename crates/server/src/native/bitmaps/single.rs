@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::super::error;
 use super::bits;
+use crate::limits::{BITS_TOGETHER, MAX_BITS_TOGETHER};
 
 pub const SETBIT: &str = "setbit";
 pub const GETBIT: &str = "getbit";
@@ -18,9 +19,6 @@ pub type Refusal = &'static str;
 /// An offset outside of any string.
 pub const BAD_OFFSET: Refusal = "ERR bit offset is not an integer or out of range";
 const BAD_BIT: Refusal = "ERR bit is not an integer or out of range";
-
-/// Requests of a run whose bits are prefetched before the first of them is read.
-const GROUP_REQUESTS: usize = 64;
 
 /// An offset in a string of up to `limit` bytes.
 #[inline]
@@ -78,7 +76,7 @@ pub fn setbit(
         Ok(requests) => requests,
         Err(error) => return run.refuse(error, answers),
     };
-    for group in requests.chunks(GROUP_REQUESTS) {
+    for group in requests.chunks(BITS_TOGETHER.get()) {
         let parsed = group.iter().map(|[_, _, offset, bit]| {
             let change = Change::parse([offset, bit], context.max_string_bytes)?;
             if let Slot::Held(text) = slot {
@@ -86,7 +84,7 @@ pub fn setbit(
             }
             Ok(change)
         });
-        let parsed: SmallVec<[Result<Change, Refusal>; GROUP_REQUESTS]> = parsed.collect();
+        let parsed: SmallVec<[Result<Change, Refusal>; MAX_BITS_TOGETHER]> = parsed.collect();
         for (request, change) in group.iter().zip(parsed) {
             run.take(1);
             let change = match change {
@@ -152,8 +150,8 @@ pub fn getbit(
         Ok(offset)
     });
     while !run.is_empty() {
-        let parsed: SmallVec<[Result<u64, Refusal>; GROUP_REQUESTS]> =
-            offsets.by_ref().take(GROUP_REQUESTS).collect();
+        let parsed: SmallVec<[Result<u64, Refusal>; MAX_BITS_TOGETHER]> =
+            offsets.by_ref().take(BITS_TOGETHER.get()).collect();
         for offset in parsed {
             match (offset, text) {
                 (Err(refusal), _) => {

@@ -1,0 +1,19 @@
+//! The thresholds at which this crate takes another way.
+
+use everbloom::host::Limit;
+
+/// The most requests on several keys that are executed together. It is large enough that the waits
+/// for memory overlap, and small enough that the shards are not locked for long.
+pub(crate) static REQUESTS_TOGETHER: Limit = Limit::new("requests together", 1, 64);
+
+/// How many requests on the bits of a string are parsed, and their memory prefetched, together.
+pub(crate) static BITS_TOGETHER: Limit = Limit::new("bits together", 1, MAX_BITS_TOGETHER);
+
+/// The most requests on the bits of a string that are prefetched together.
+pub(crate) const MAX_BITS_TOGETHER: usize = 64;
+
+/// At this many bytes of waiting replies, no further request of the connection is run.
+pub(crate) static PENDING_REPLY_BYTES: Limit = Limit::new("waiting replies", 0, 4 << 20);
+
+/// All of them.
+pub static ALL: [&Limit; 3] = [&REQUESTS_TOGETHER, &BITS_TOGETHER, &PENDING_REPLY_BYTES];
