@@ -2,9 +2,12 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`limits`] | thresholds at which the code takes another way, drawn anew |
 //! | [`machine`] | the clock and the threads |
+//! | [`op`] | the commands |
 //! | [`plan`] | the steps of a seed: what happens, in order |
 //! | [`model`] | what must be true, slow and obvious |
+//! | [`window`] | the same for windows |
 //! | [`server`] | the real server on the simulated disk and machine, and its clients |
 //! | [`world`] | does the steps, and compares the server with the model |
 //! | [`shrink`] | leaves out steps as long as the failure stays |
@@ -26,12 +29,15 @@
 
 #[path = "../../files/tests/support/crashing.rs"]
 mod crashing;
+pub mod limits;
 pub mod machine;
 pub mod model;
+pub mod op;
 pub mod plan;
 pub mod report;
 pub mod server;
 pub mod shrink;
+pub mod window;
 pub mod world;
 
 pub use plan::Plan;

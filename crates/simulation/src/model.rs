@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use everbloom_resp::Reply;
 
-use crate::plan::{Family, Kind, Op, Shape, family};
+use crate::op::{Family, Kind, Op, Shape, family};
+use crate::window::{Addition, Window};
 
 /// All keys at a moment.
 #[derive(Debug, Clone, Default)]
@@ -45,74 +46,13 @@ pub struct Bloom {
     pub rate: Option<f64>,
 }
 
-/// A filter that forgets.
-#[derive(Debug, Clone)]
-pub struct Window {
-    /// 0 is a window of items.
-    pub span_ms: u64,
-    /// Items of a window of items.
-    pub capacity: u64,
-    /// Its generations.
-    pub generations: u64,
-    /// The latest clock that it may have seen.
-    pub latest: u64,
-    /// How many items were added in all.
-    pub added: u64,
-    /// How many generations were begun by BF.ADVANCE.
-    pub advanced: u64,
-    /// The last addition of each item.
-    pub items: BTreeMap<u32, Addition>,
-}
-
-/// The last addition of an item.
-#[derive(Debug, Clone, Copy)]
-pub struct Addition {
-    /// The clock.
-    pub at: u64,
-    /// How many were added before.
-    pub added: u64,
-    /// How many generations were begun before.
-    pub advanced: u64,
-}
-
-impl Window {
-    /// Whether an item must be found at a time.
-    pub fn remembers(&self, addition: &Addition, now: u64) -> bool {
-        let begun = self.advanced - addition.advanced;
-        let generation = |span: u64| span.div_ceil(self.generations);
-        let (age, span) = match self.span_ms {
-            0 => (self.added - addition.added, self.capacity),
-            span => (now.max(self.latest).saturating_sub(addition.at), span),
-        };
-        match begun {
-            0 => age < span,
-            // The generation that has begun may have begun in the middle of another.
-            _ => age + (begun + 1) * generation(span) < span,
-        }
-    }
-
-    /// Whether an item must have been forgotten.
-    pub fn has_forgotten(&self, addition: &Addition, now: u64) -> bool {
-        if self.span_ms == 0 || addition.at < self.latest && now < self.latest {
-            return false;
-        }
-        let generation = self.span_ms.div_ceil(self.generations);
-        now.saturating_sub(addition.at) > self.span_ms + 2 * generation
-    }
-
-    fn see(&mut self, now: u64) {
-        self.latest = self.latest.max(now);
-    }
-}
-
 /// Whether a reply says that nothing was changed, for a reason that any command may have.
 pub fn is_refusal(reply: &Reply) -> bool {
     let Reply::Error(text) = reply else {
         return false;
     };
-    ["OOM", "MISCONF", "LOADING", "EXECABORT"]
-        .iter()
-        .any(|code| text.starts_with(code))
+    let codes = ["OOM", "MISCONF", "LOADING", "EXECABORT"];
+    codes.iter().any(|code| text.starts_with(code)) || text.contains("nsufficient memory")
 }
 
 type Verdict = Result<(), String>;
@@ -121,7 +61,18 @@ fn expect(reply: &Reply, wanted: &Reply) -> Verdict {
     if reply == wanted {
         return Ok(());
     }
-    Err(format!("the reply is {reply:?}, and must be {wanted:?}"))
+    let text = |reply: &Reply| {
+        let text = match reply {
+            Reply::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            other => format!("{other:?}"),
+        };
+        text.chars().take(100).collect::<String>()
+    };
+    Err(format!(
+        "the reply is {}, and must be {}",
+        text(reply),
+        text(wanted)
+    ))
 }
 
 fn int(number: usize) -> Reply {
@@ -251,7 +202,7 @@ impl Model {
                 }
             },
             Op::Copy(from, to) => self.copy(from, to, reply, now),
-            Op::Flush => {
+            Op::Flush(_) => {
                 self.keys.clear();
                 expect(reply, &Reply::OK)
             }
@@ -270,7 +221,8 @@ impl Model {
                 }
                 Ok(())
             }
-            Op::Other(_) => Ok(()),
+            // It answers with the rate to expect, or refuses; the items stay.
+            Op::Shrink(..) | Op::Config(..) | Op::Other(_) => Ok(()),
         }
     }
 
@@ -369,6 +321,7 @@ impl Model {
                 latest: now,
                 added: 0,
                 advanced: 0,
+                merged: 0,
                 items: BTreeMap::new(),
             }),
             Shape::Cuckoo { .. } => Value::Cuckoo(BTreeMap::new()),
@@ -396,7 +349,8 @@ impl Model {
         let value = &mut Rc::make_mut(self.keys.get_mut(name).unwrap()).value;
         for (number, answer) in (from..from + count).zip(answers) {
             if let Reply::Error(text) = answer {
-                if !text.contains("full") && !text.contains("OOM") && !text.contains("emory") {
+                let known = ["full", "OOM", "emory", "problem inserting"];
+                if !known.iter().any(|known| text.contains(known)) {
                     return Err(format!("item{number} is refused: {text}"));
                 }
                 continue;
@@ -518,21 +472,22 @@ impl Model {
         if matches!(reply, Reply::Error(_)) {
             return Ok(());
         }
-        let mut merged = match self.get(to, now).map(|key| &key.value) {
-            Some(Value::Bloom(bloom)) => bloom.clone(),
-            _ => Bloom {
-                items: Default::default(),
-                rate: None,
-            },
+        // A missing destination is made like the first source.
+        let all = std::iter::once(to).chain(sources.iter().map(String::as_str));
+        let mut values = all.filter_map(|name| self.get(name, now));
+        let Some(mut merged) = values.next().map(|key| key.value.clone()) else {
+            return Err("nothing is merged".into());
         };
-        for source in sources {
-            if let Some(Value::Bloom(bloom)) = self.get(source, now).map(|key| &key.value) {
-                merged.items.extend(&bloom.items);
+        for source in values {
+            match (&mut merged, &source.value) {
+                (Value::Bloom(to), Value::Bloom(from)) => to.items.extend(&from.items),
+                (Value::Window(to), Value::Window(from)) => to.merge(from),
+                (to, from) => return Err(format!("{to:?} and {from:?} are merged")),
             }
         }
         match self.get_mut(to, now) {
-            Some(key) => key.value = Value::Bloom(merged),
-            None => self.put(to, Value::Bloom(merged)),
+            Some(key) => key.value = merged,
+            None => self.put(to, merged),
         }
         Ok(())
     }

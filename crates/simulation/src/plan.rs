@@ -4,8 +4,8 @@ use std::fmt;
 
 use everbloom_dev::Random;
 
-/// A command as its words.
-pub type Words = Vec<Vec<u8>>;
+use crate::limits::Limits;
+use crate::op::{Family, Kind, Op, Shape};
 
 /// How many clients there are.
 pub const CLIENTS: usize = 3;
@@ -17,6 +17,8 @@ pub struct Plan {
     pub seed: u64,
     /// The settings of every start.
     pub settings: Vec<(&'static str, String)>,
+    /// The thresholds at which the code takes another way.
+    pub limits: Limits,
     /// The steps.
     pub steps: Vec<Step>,
 }
@@ -28,6 +30,8 @@ pub enum Step {
     Send(usize, Vec<Op>),
     /// A client sends commands between MULTI and EXEC.
     Transaction(usize, Vec<Op>),
+    /// A client watches a key until its next transaction.
+    Watch(usize, String),
     /// A client goes away, whether it has its replies or not, and another one comes.
     Leave(usize),
     /// The clock moves by so many milliseconds.
@@ -72,252 +76,6 @@ pub enum End {
     Power(u64),
 }
 
-/// The family of a key, by its first letter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// `s`
-    Text,
-    /// `b`
-    Bloom,
-    /// `w`
-    Window,
-    /// `c`
-    Cuckoo,
-}
-
-/// What BF.RESERVE or CF.RESERVE is asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
-    /// `expansion` 0 is NONSCALING.
-    Bloom {
-        rate: &'static str,
-        capacity: u64,
-        expansion: u32,
-        /// The words behind: a layout, a seed, or valkey-bloom's.
-        kind: Kind,
-    },
-    Window {
-        rate: &'static str,
-        capacity: u64,
-        /// 0 is a window of items.
-        seconds: u64,
-        generations: u64,
-    },
-    Cuckoo {
-        capacity: u64,
-    },
-}
-
-/// The kinds of filters that do not forget.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    Classic,
-    Blocked,
-    Valkey,
-}
-
-/// A command whose effect the model knows.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Op {
-    Set(String, u8, usize),
-    Append(String, u8, usize),
-    SetRange(String, usize, u8, usize),
-    SetBit(String, usize, bool),
-    Get(String),
-    GetRange(String, usize, usize),
-    StrLen(String),
-    Exists(String),
-    Del(String),
-    PExpire(String, u64),
-    Persist(String),
-    Rename(String, String),
-    Copy(String, String),
-    Flush,
-    Reserve(String, Shape),
-    /// So many items from this one on, in one command or in one each.
-    Add(String, u32, u32),
-    /// Whether they are there.
-    Ask(String, u32, u32),
-    /// CF.DEL, if it is there.
-    Remove(String, u32),
-    Advance(String, u64),
-    Clear(String),
-    Merge(String, Vec<String>),
-    /// DUMP and RESTORE under another key.
-    DumpRestore(String, String),
-    /// SCANDUMP and LOADCHUNK under another key.
-    ScanDump(String, String),
-    /// A command that changes no key.
-    Other(&'static str),
-}
-
-/// An item's bytes.
-pub fn item(number: u32) -> Vec<u8> {
-    format!("item{number}").into_bytes()
-}
-
-fn words(parts: &[&dyn fmt::Display]) -> Words {
-    parts
-        .iter()
-        .map(|part| part.to_string().into_bytes())
-        .collect()
-}
-
-impl Shape {
-    fn words(&self, key: &str) -> Words {
-        match self {
-            Shape::Bloom {
-                rate,
-                capacity,
-                expansion,
-                kind,
-            } => {
-                if *kind == Kind::Valkey {
-                    let mut all =
-                        words(&[&"BF.INSERT", &key, &"CAPACITY", capacity, &"ERROR", rate]);
-                    match expansion {
-                        0 => all.extend(words(&[&"NONSCALING"])),
-                        some => all.extend(words(&[&"EXPANSION", some])),
-                    }
-                    all.extend(words(&[&"TIGHTENING", &"0.5", &"ITEMS", &"first"]));
-                    return all;
-                }
-                let mut all = words(&[&"BF.RESERVE", &key, rate, capacity]);
-                match expansion {
-                    0 => all.extend(words(&[&"NONSCALING"])),
-                    some => all.extend(words(&[&"EXPANSION", some])),
-                }
-                if *kind == Kind::Blocked {
-                    all.extend(words(&[&"LAYOUT", &"BLOCKED", &"SEED", &7]));
-                }
-                all
-            }
-            Shape::Window {
-                rate,
-                capacity,
-                seconds,
-                generations,
-            } => {
-                let mut all = words(&[&"BF.RESERVE", &key, rate, capacity, &"SEED", &7]);
-                all.extend(words(&[&"WINDOW"]));
-                match seconds {
-                    0 => all.extend(words(&[&"ITEMS"])),
-                    some => all.extend(words(&[&"SECONDS", some])),
-                }
-                all.extend(words(&[&"GENERATIONS", generations]));
-                all.extend(words(&[&"LAYOUT", &"BLOCKED"]));
-                all
-            }
-            Shape::Cuckoo { capacity } => words(&[&"CF.RESERVE", &key, capacity]),
-        }
-    }
-}
-
-/// The family of a key.
-pub fn family(key: &str) -> Family {
-    match key.as_bytes()[0] {
-        b's' => Family::Text,
-        b'b' => Family::Bloom,
-        b'w' => Family::Window,
-        _ => Family::Cuckoo,
-    }
-}
-
-impl Op {
-    /// The command, unless it is a conversation of several.
-    pub fn words(&self) -> Words {
-        let fill = |byte: &u8, len: &usize| vec![*byte; *len];
-        match self {
-            Op::Set(key, byte, len) => [words(&[&"SET", key]), vec![fill(byte, len)]].concat(),
-            Op::Append(key, byte, len) => {
-                [words(&[&"APPEND", key]), vec![fill(byte, len)]].concat()
-            }
-            Op::SetRange(key, at, byte, len) => {
-                [words(&[&"SETRANGE", key, at]), vec![fill(byte, len)]].concat()
-            }
-            Op::SetBit(key, at, on) => words(&[&"SETBIT", key, at, &u8::from(*on)]),
-            Op::Get(key) => words(&[&"GET", key]),
-            Op::GetRange(key, from, to) => words(&[&"GETRANGE", key, from, to]),
-            Op::StrLen(key) => words(&[&"STRLEN", key]),
-            Op::Exists(key) => words(&[&"EXISTS", key]),
-            Op::Del(key) => words(&[&"DEL", key]),
-            Op::PExpire(key, ms) => words(&[&"PEXPIRE", key, ms]),
-            Op::Persist(key) => words(&[&"PERSIST", key]),
-            Op::Rename(from, to) => words(&[&"RENAME", from, to]),
-            Op::Copy(from, to) => words(&[&"COPY", from, to, &"REPLACE"]),
-            Op::Flush => words(&[&"FLUSHALL"]),
-            Op::Reserve(key, shape) => shape.words(key),
-            Op::Add(key, from, count) => {
-                let name = match (family(key), count) {
-                    (Family::Cuckoo, _) => "CF.ADD",
-                    (_, 1) => "BF.ADD",
-                    _ => "BF.MADD",
-                };
-                [
-                    words(&[&name, key]),
-                    (0..*count).map(|n| item(from + n)).collect(),
-                ]
-                .concat()
-            }
-            Op::Ask(key, from, count) => {
-                let name = match family(key) {
-                    Family::Cuckoo => "CF.MEXISTS",
-                    _ => "BF.MEXISTS",
-                };
-                [
-                    words(&[&name, key]),
-                    (0..*count).map(|n| item(from + n)).collect(),
-                ]
-                .concat()
-            }
-            Op::Remove(key, number) => [words(&[&"CF.DEL", key]), vec![item(*number)]].concat(),
-            Op::Advance(key, count) => words(&[&"BF.ADVANCE", key, count]),
-            Op::Clear(key) => words(&[&"BF.CLEAR", key]),
-            Op::Merge(to, sources) => {
-                let mut all = words(&[&"BF.MERGE", to]);
-                all.extend(sources.iter().map(|key| key.clone().into_bytes()));
-                all
-            }
-            Op::DumpRestore(from, to) => words(&[&"#", &"DUMP", from, &"and RESTORE as", to]),
-            Op::ScanDump(from, to) => words(&[&"#", &"SCANDUMP", from, &"and LOADCHUNK as", to]),
-            Op::Other(line) => line
-                .split(' ')
-                .map(|word| word.as_bytes().to_vec())
-                .collect(),
-        }
-    }
-
-    /// Whether it is a conversation of several commands.
-    pub fn is_conversation(&self) -> bool {
-        matches!(self, Op::DumpRestore(..) | Op::ScanDump(..))
-    }
-}
-
-impl fmt::Display for Op {
-    /// As a line for redis-cli.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Op::Add(key, from, count) | Op::Ask(key, from, count) = self
-            && *count > 1
-        {
-            let name = self.words().swap_remove(0);
-            let name = String::from_utf8_lossy(&name);
-            return write!(f, "{name} {key} item{{{from}..{}}}", from + count - 1);
-        }
-        for (index, word) in self.words().iter().enumerate() {
-            let space = if index == 0 { "" } else { " " };
-            let text = String::from_utf8_lossy(word);
-            match word.first() {
-                Some(first) if word.len() > 40 && word.iter().all(|byte| byte == first) => {
-                    let first = char::from(*first);
-                    write!(f, "{space}$(printf {first}%.0s {{1..{}}})", word.len())?;
-                }
-                _ => write!(f, "{space}{text}")?,
-            }
-        }
-        Ok(())
-    }
-}
-
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -334,6 +92,7 @@ impl fmt::Display for Step {
                     lines.join(&format!("\n{client}> "))
                 )
             }
+            Step::Watch(client, key) => write!(f, "{client}> WATCH {key}"),
             other => write!(f, "# {other:?}"),
         }
     }
@@ -343,18 +102,18 @@ impl Plan {
     /// The plan of a seed.
     pub fn of(seed: u64) -> Self {
         let mut random = Random(seed);
-        let settings = settings(&mut random);
+        let big = seed.is_multiple_of(8);
+        let settings = settings(&mut random, big);
+        let limits = Limits::draw(&mut random, big);
         let count = 20 + random.below(180);
-        let mut draw = Draw {
-            random,
-            big: seed.is_multiple_of(8),
-        };
+        let mut draw = Draw { random, big };
         let mut steps: Vec<Step> = (0..count).map(|_| draw.step()).collect();
         steps.push(Step::Check);
         steps.push(Step::Restart(End::Stop));
         Plan {
             seed,
             settings,
+            limits,
             steps,
         }
     }
@@ -368,8 +127,20 @@ impl Plan {
     }
 }
 
-fn settings(random: &mut Random) -> Vec<(&'static str, String)> {
-    let appendfsync = random.pick(&["always", "everysec", "everysec", "no"]);
+/// How often each value of `appendfsync` is drawn.
+const FSYNC: [&str; 4] = ["always", "everysec", "everysec", "no"];
+
+/// No limit, or one that some filters reach.
+fn max_memory(random: &mut Random, big: bool) -> String {
+    let most = if big { 30_000_000 } else { 200_000 };
+    match random.below(3) {
+        0 => (most / 10 + random.below(most)).to_string(),
+        _ => "0".into(),
+    }
+}
+
+fn settings(random: &mut Random, big: bool) -> Vec<(&'static str, String)> {
+    let appendfsync = random.pick(&FSYNC);
     let save = random.pick(&["", "", "1 1", "60 5"]);
     vec![
         (
@@ -379,6 +150,7 @@ fn settings(random: &mut Random) -> Vec<(&'static str, String)> {
         ("appendfsync", appendfsync.into()),
         ("save", save.into()),
         ("rdbcompression", random.pick(&["yes", "no"]).into()),
+        ("maxmemory", max_memory(random, big)),
     ]
 }
 
@@ -393,8 +165,12 @@ impl Draw {
         let client = self.random.below(CLIENTS);
         match self.random.below(100) {
             0..50 => Step::Send(client, self.ops(6)),
-            50..56 => Step::Transaction(client, self.ops(4)),
-            56..58 => Step::Leave(client),
+            50..55 => Step::Transaction(client, self.ops(4)),
+            55..57 => {
+                let family = self.any();
+                Step::Watch(client, self.key(family))
+            }
+            57 => Step::Leave(client),
             58..66 => Step::Pass(self.pass()),
             66..76 => Step::Log,
             76..86 => Step::Thread(self.random.below(8), 1 + self.random.below(30)),
@@ -494,11 +270,13 @@ impl Draw {
                 Op::Clear(self.key(family))
             }
             90..93 => {
+                let family = self.random.pick(&[Family::Bloom, Family::Window]);
                 let sources = 1 + self.random.below(2);
-                let sources = (0..sources).map(|_| self.key(Family::Bloom)).collect();
-                Op::Merge(self.key(Family::Bloom), sources)
+                let sources = (0..sources).map(|_| self.key(family)).collect();
+                Op::Merge(self.key(family), sources)
             }
-            93..96 => {
+            93 => Op::Shrink(self.key(Family::Bloom), 1 + self.random.below(500) as u64),
+            94..96 => {
                 let family = self.any();
                 Op::DumpRestore(self.key(family), self.key(family))
             }
@@ -534,19 +312,19 @@ impl Draw {
             10..12 => Op::Persist(key),
             12..15 => Op::Rename(key, self.key(family)),
             15..19 => Op::Copy(key, self.key(family)),
-            _ => Op::Flush,
+            _ => Op::Flush(self.random.pick(&["FLUSHALL", "FLUSHDB"])),
         }
     }
 
     fn other_op(&mut self) -> Op {
-        Op::Other(self.random.pick(&[
-            "BGSAVE",
-            "BGREWRITEAOF",
-            "PING",
-            "INFO",
-            "CONFIG SET appendfsync everysec",
-            "CONFIG SET appendfsync no",
-        ]))
+        match self.random.below(6) {
+            0 => Op::Config("appendfsync", self.random.pick(&FSYNC).into()),
+            1 => Op::Config("maxmemory", max_memory(&mut self.random, self.big)),
+            _ => Op::Other(
+                self.random
+                    .pick(&["BGSAVE", "BGREWRITEAOF", "PING", "INFO"]),
+            ),
+        }
     }
 
     fn shape(&mut self, family: Family) -> Shape {

@@ -12,6 +12,7 @@ const MAX_TRIES: usize = 400;
 /// The steps of a plan: commands as redis-cli takes them, everything else as comments.
 pub fn trace(plan: &Plan) -> String {
     let mut text = format!("# seed {}, settings {:?}\n", plan.seed, plan.settings);
+    text.push_str(&plan.limits.text());
     for step in &plan.steps {
         let _ = writeln!(text, "{step}");
     }

@@ -18,7 +18,7 @@ use everbloom_store::persistence::{Persistence, load, log, schedule};
 
 use crate::crashing::CrashingDisk;
 use crate::machine::Simulated;
-use crate::plan::Words;
+use crate::op::Words;
 
 /// The server.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Instance {
     pub fn expire(&self) -> bool {
         let store = &self.server.store;
         while store.remove_expired(self.machine.now()) > 0 {}
-        store.can_log() && store.journal.backlog() < 1 << 20
+        !store.keyspace.may_have_expired(self.machine.now().ms)
     }
 
     /// Lets all threads of this name go on to their ends.
@@ -198,8 +198,8 @@ pub struct Connection {
 struct Waiting {
     bytes: Vec<u8>,
     next: usize,
-    done: Receiver<Done>,
-    _thread: Box<dyn Running>,
+    /// The thread that it waits for; without one, it waits until its replies are read.
+    work: Option<(Receiver<Done>, Box<dyn Running>)>,
 }
 
 /// What has come of the requests of a connection.
@@ -224,7 +224,7 @@ impl Connection {
         }
     }
 
-    /// Whether it waits for a thread.
+    /// Whether it waits for a thread, or for its client.
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some()
     }
@@ -240,10 +240,16 @@ impl Connection {
 
     /// Goes on if the thread that it waits for has ended.
     pub fn go_on(&mut self, instance: &Instance) -> Option<Progress> {
-        let done = self.waiting.as_ref()?.done.try_recv().ok()?;
+        let done = match &self.waiting.as_ref()?.work {
+            Some((done, _)) => Some(done.try_recv().ok()?),
+            None => None,
+        };
         let Waiting { bytes, next, .. } = self.waiting.take()?;
-        self.session.offload.set_done(done, Duration::ZERO);
-        Some(self.run(instance, bytes, next, true))
+        let offloaded = done.is_some();
+        if let Some(done) = done {
+            self.session.offload.set_done(done, Duration::ZERO);
+        }
+        Some(self.run(instance, bytes, next, offloaded))
     }
 
     /// Runs a request to its end, with what it offloads.
@@ -274,6 +280,8 @@ impl Connection {
         let server = &instance.server;
         let mut settings = server.config.snapshot();
         let start = Instant::now();
+        // However slow this machine is, a turn does not end by time.
+        let begun = start + Duration::from_secs(3600);
         let mut turn = Turn {
             server,
             stats: &server.workers[0],
@@ -281,20 +289,15 @@ impl Connection {
             session: &mut self.session,
             now: instance.machine.now(),
             mark: start,
-            begun: start,
+            begun,
             last: None,
             out: &mut out,
         };
-        let mut next = first;
         let mut replies = Vec::new();
-        while next < batch.len() {
-            turn.begun = turn.mark;
-            next = execute(&mut turn, &batch, &args, next);
-            decode_all(turn.out, &mut replies);
-            if turn.session.offload.is_requested() {
-                break;
-            }
-        }
+        // A batch with many replies goes on when its client has read them.
+        let next = execute(&mut turn, &batch, &args, first);
+        decode_all(turn.out, &mut replies);
+        let left = next < batch.len();
         if let Some(work) = self.session.offload.take_work() {
             let request: Words = args[batch.range(next)]
                 .iter()
@@ -308,12 +311,12 @@ impl Connection {
             };
             let thread = instance.machine.start("work", Box::new(work)).unwrap();
             drop(args);
-            self.waiting = Some(Waiting {
-                bytes,
-                next,
-                done,
-                _thread: thread,
-            });
+            let work = Some((done, thread));
+            self.waiting = Some(Waiting { bytes, next, work });
+        } else if left {
+            drop(args);
+            let work = None;
+            self.waiting = Some(Waiting { bytes, next, work });
         }
         let position = std::mem::take(&mut self.session.written);
         if position > 0 {

@@ -24,7 +24,24 @@ pub fn shrink(plan: &Plan, most: usize, mut fails: impl FnMut(&Plan) -> bool) ->
             size => size.div_ceil(2).min(size.max(2) - 1).max(1),
         };
     }
-    plan.with(shorter_batches(plan, steps, &mut fails))
+    let shorter = plan.with(shorter_batches(plan, steps, &mut fails));
+    ordinary_limits(shorter, &mut fails)
+}
+
+/// Gives each limit its ordinary value that has nothing to do with the failure.
+fn ordinary_limits(mut plan: Plan, fails: &mut impl FnMut(&Plan) -> bool) -> Plan {
+    let mut next = 0;
+    while let Some(limits) = plan.limits.more_ordinary().into_iter().nth(next) {
+        let other = Plan {
+            limits,
+            ..plan.clone()
+        };
+        match fails(&other) {
+            true => plan = other,
+            false => next += 1,
+        }
+    }
+    plan
 }
 
 /// Leaves out commands of each batch.

@@ -1,9 +1,10 @@
 //! Does the steps of a plan, and compares the server with the model.
 
-use std::collections::BTreeSet;
+mod checks;
+mod restart;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use everbloom_files::Value as Stored;
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
 use everbloom_store::Fsync;
@@ -11,9 +12,10 @@ use everbloom_store::machine::Machine;
 
 use crate::crashing::CrashingDisk;
 use crate::machine::Simulated;
-use crate::model::{Model, Value, is_refusal};
-use crate::plan::{CLIENTS, End, Family, Fault, Op, Plan, Step, Words, family, item};
-use crate::server::{Connection, Digests, Instance, settings};
+use crate::model::{Model, is_refusal};
+use crate::op::{Family, Op, Words, family};
+use crate::plan::{CLIENTS, End, Fault, Plan, Step};
+use crate::server::{Connection, Instance, settings};
 
 /// The clock at the start of each run, in Unix milliseconds.
 const START_MS: u64 = 1_800_000_000_000;
@@ -41,6 +43,7 @@ type Verdict = Result<(), String>;
 ///
 /// The failure.
 pub fn play(plan: &Plan) -> Result<(), Failure> {
+    let _limits = plan.limits.set();
     let step = std::cell::Cell::new(0);
     let played = catch_unwind(AssertUnwindSafe(|| {
         let mut world = World::new(plan)?;
@@ -84,6 +87,8 @@ struct World {
     clients: Vec<Connection>,
     /// What each client has sent and has no reply to yet.
     unanswered: Vec<Vec<Request>>,
+    /// The keys that each client watches.
+    watched: Vec<Vec<Watched>>,
     /// Asks in the name of the checks.
     checker: Connection,
     model: Model,
@@ -91,6 +96,8 @@ struct World {
     moments: Vec<Moment>,
     /// The first moment that may be what is left after a loss of power.
     safe: usize,
+    /// With `appendfsync always`, how much was written when that was set.
+    always_since: Option<u64>,
     /// The latest clock that there was.
     latest: u64,
     /// Whether an fsync may have lost what it was to make last. The next process would read it,
@@ -98,10 +105,21 @@ struct World {
     has_lost: bool,
 }
 
+/// A key that a client watches.
+#[derive(Debug, Clone)]
+struct Watched {
+    key: String,
+    /// Whether it was there.
+    was_there: bool,
+    /// Whether it has changed since; `None` if only the server can know.
+    changed: Option<bool>,
+}
+
 /// A request of a client.
 #[derive(Debug, Clone)]
 enum Request {
     One(Op),
+    Watch(String),
     /// MULTI, or a command that is queued.
     Queued(Words),
     Exec(Vec<Op>),
@@ -111,6 +129,7 @@ impl Request {
     fn words(&self) -> Words {
         match self {
             Request::One(op) => op.words(),
+            Request::Watch(key) => vec![b"WATCH".to_vec(), key.clone().into_bytes()],
             Request::Queued(words) => words.clone(),
             Request::Exec(_) => vec![b"EXEC".to_vec()],
         }
@@ -126,10 +145,12 @@ impl World {
             instance: None,
             clients: Vec::new(),
             unanswered: Vec::new(),
+            watched: Vec::new(),
             checker: Connection::new(),
             model: Model::default(),
             moments: Vec::new(),
             safe: 0,
+            always_since: None,
             latest: START_MS,
             has_lost: false,
         };
@@ -150,10 +171,13 @@ impl World {
         self.instance = Some(instance);
         self.clients = (0..CLIENTS).map(|_| Connection::new()).collect();
         self.unanswered = vec![Vec::new(); CLIENTS];
+        self.watched = vec![Vec::new(); CLIENTS];
         self.checker = Connection::new();
         self.moments.clear();
         self.safe = 0;
+        self.always_since = None;
         self.remember(0);
+        self.note_always();
         Ok(())
     }
 
@@ -175,7 +199,12 @@ impl World {
         match step {
             Step::Send(client, ops) => self.send(*client, ops)?,
             Step::Transaction(client, ops) => self.transact(*client, ops)?,
+            Step::Watch(client, key) if !self.clients[*client].is_waiting() => {
+                self.run(*client, vec![Request::Watch(key.clone())])?;
+            }
+            Step::Watch(..) => {}
             Step::Leave(client) => {
+                self.watched[*client].clear();
                 self.clients[*client] = Connection::new();
                 self.unanswered[*client].clear();
             }
@@ -206,6 +235,7 @@ impl World {
         for client in 0..CLIENTS {
             self.go_on(client)?;
         }
+        self.note_always();
         if let Some(name) = self.machine.has_panicked() {
             return Err(format!("the thread '{name}' panics"));
         }
@@ -247,6 +277,21 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// With `appendfsync always`, what is written since that was set is on the disk.
+    fn note_always(&mut self) {
+        let store = &self.instance().server.store;
+        let written = store.journal.written();
+        if store.settings().appendfsync != Fsync::Always || !store.journal.is_logging() {
+            self.always_since = None;
+            return;
+        }
+        let since = *self.always_since.get_or_insert(written);
+        let synced = |moment: &Moment| (since + 1..=written).contains(&moment.position);
+        if let Some(synced) = self.moments.iter().rposition(synced) {
+            self.safe = self.safe.max(synced);
+        }
     }
 
     fn send(&mut self, client: usize, ops: &[Op]) -> Verdict {
@@ -326,26 +371,75 @@ impl World {
                 Request::One(op) => {
                     let past = std::mem::take(&mut offloaded);
                     self.apply(&op, reply, past)?;
-                }
-                Request::Queued(_) => {}
-                Request::Exec(ops) => match reply {
-                    Reply::Array(replies) if replies.len() == ops.len() => {
-                        for (op, reply) in ops.iter().zip(replies) {
-                            self.apply(op, reply, false)?;
-                        }
+                    let alone = replies.len() == 1 && self.unanswered[client].is_empty();
+                    if let (Op::Copy(from, to), true, Reply::Integer(1)) = (&op, alone, reply) {
+                        self.check_copy(from, to)?;
                     }
-                    refusal if is_refusal(refusal) => {}
-                    other => return Err(format!("EXEC: {other:?}")),
-                },
+                }
+                Request::Watch(key) => self.watch(client, key),
+                Request::Queued(_) => {}
+                Request::Exec(ops) => self.executed(client, &ops, reply)?,
             }
             self.remember(position);
         }
         Ok(())
     }
 
+    fn watch(&mut self, client: usize, key: String) {
+        let was_there = self.model.get(&key, self.now()).is_some();
+        self.watched[client].push(Watched {
+            key,
+            was_there,
+            changed: Some(false),
+        });
+    }
+
+    /// Notes what an operation does to watched keys.
+    fn note_change(&mut self, op: &Op, reply: &Reply) {
+        if is_refusal(reply) {
+            return;
+        }
+        for watched in self.watched.iter_mut().flatten() {
+            match op {
+                Op::Flush(_) if watched.was_there => watched.changed = Some(true),
+                op if op.changes().contains(&watched.key.as_str()) => watched.changed = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Compares the reply to EXEC with the model's.
+    fn executed(&mut self, client: usize, ops: &[Op], reply: &Reply) -> Verdict {
+        let now = self.now();
+        let watched = std::mem::take(&mut self.watched[client]);
+        let expires = |watched: &Watched| {
+            let key = self.model.keys.get(&watched.key);
+            watched.was_there && key.is_none_or(|key| key.expires_at.is_some())
+        };
+        let is_sure = |watched: &Watched| watched.changed == Some(false) && !expires(watched);
+        let changed = match &watched {
+            all if all.iter().any(|watched| watched.changed == Some(true)) => Some(true),
+            all if all.iter().all(is_sure) => Some(false),
+            _ => None,
+        };
+        match reply {
+            Reply::Array(_) if changed == Some(true) => {
+                Err("EXEC runs, and the watched key has changed".into())
+            }
+            Reply::Array(replies) if replies.len() == ops.len() => ops
+                .iter()
+                .zip(replies)
+                .try_for_each(|(op, reply)| self.apply(op, reply, false)),
+            Reply::Null | Reply::NullArray if changed != Some(false) => Ok(()),
+            refusal if is_refusal(refusal) => Ok(()),
+            other => Err(format!("EXEC at {now}: {other:?}, watched {watched:?}")),
+        }
+    }
+
     /// `past`: the reply may show the value as it was in the past.
     fn apply(&mut self, op: &Op, reply: &Reply, past: bool) -> Verdict {
         let now = self.now();
+        self.note_change(op, reply);
         let verdict = self.model.apply(op, reply, now);
         if past && verdict.is_err() && matches!(op, Op::Get(_) | Op::GetRange(..)) {
             let mut before = self.moments.iter().rev();
@@ -384,10 +478,17 @@ impl World {
         };
         let copied = reply == Reply::OK;
         let now = self.now();
+        self.note_change(op, &reply);
         self.model.apply(op, &reply, now)?;
         let end = self.instance().server.store.journal.end();
         self.remember(end);
-        if copied { self.check_key(to) } else { Ok(()) }
+        match copied {
+            true => {
+                self.check_copy(from, to)?;
+                self.check_key(to)
+            }
+            false => Ok(()),
+        }
     }
 
     fn dump_and_restore(&mut self, from: &str, to: &str) -> Reply {
@@ -436,7 +537,9 @@ impl World {
             loaded = self.ask(words);
             let end = self.instance().server.store.journal.end();
             if loaded != Reply::OK {
-                return match is_refusal(&loaded) {
+                // A filter that does not fit is refused as RedisBloom refuses wrong bytes.
+                let limited = self.instance().server.config.snapshot().maxmemory > 0;
+                return match is_refusal(&loaded) || limited {
                     true => Ok(loaded),
                     false => Err(format!("LOADCHUNK {to} {next}: {loaded:?}")),
                 };
@@ -446,277 +549,4 @@ impl World {
             iterator = *next;
         }
     }
-
-    /// Ends the server and starts it again, and finds the moment that it has loaded.
-    fn restart(&mut self, end: End) -> Verdict {
-        let before = self.end_server(end);
-        self.disk.heal();
-        let moments = std::mem::take(&mut self.moments);
-        self.start()?;
-        let (first, digests) = before;
-        let found = self.found_index(&moments, first)?;
-        self.model = moments[found].model.clone();
-        // Whether an expired item was lost cannot be seen, even if the clock goes back later.
-        let now = self.now();
-        self.model.drop_forgotten(now);
-        self.drop_doubtful();
-        self.moments.clear();
-        self.remember(0);
-        if let Some(before) = digests {
-            let after = self.instance().digests();
-            let now = self.now();
-            for (key, digest) in &before {
-                let alive = digest.0.is_none_or(|at| at > now);
-                if alive && self.model.get(key, now).is_some() && after.get(key) != Some(digest) {
-                    return Err(format!("{key} has another digest after a restart"));
-                }
-            }
-        }
-        self.check()
-    }
-
-    /// Ends the server. Returns the first moment that may be on the disk, and the digests that must
-    /// be there.
-    fn end_server(&mut self, end: End) -> (usize, Option<Digests>) {
-        let end = match std::mem::take(&mut self.has_lost) {
-            true => End::Power(0),
-            false => end,
-        };
-        let last = self.moments.len() - 1;
-        let instance = self.instance.take().expect("the server runs");
-        let store = &instance.server.store;
-        if end == End::Stop {
-            let digests = instance.digests();
-            let logging = store.journal.is_logging();
-            instance.stop();
-            if logging && store.failure().is_none() {
-                return (last, Some(digests));
-            }
-        } else {
-            self.disk.crash_now();
-            instance.end_threads();
-        }
-        let first = self.first_kept(&instance, end);
-        self.disk = match end {
-            End::Power(seed) => self.disk.survivors(seed),
-            End::Kill | End::Stop => self.disk.after_kill(),
-        };
-        (first, None)
-    }
-
-    /// The first moment that may be on the disk.
-    fn first_kept(&self, instance: &Instance, end: End) -> usize {
-        let store = &instance.server.store;
-        let persistence = store.persistence().expect("a disk");
-        if !store.journal.is_logging() {
-            let saved = &persistence.figures;
-            let relaxed = std::sync::atomic::Ordering::Relaxed;
-            if saved.save.done.load(relaxed) == 0 {
-                return 0;
-            }
-            let changes = saved.saved_changes.load(relaxed);
-            return self
-                .moments
-                .partition_point(|moment| moment.changes < changes);
-        }
-        let written = store.journal.written();
-        let is_written = |moment: &Moment| moment.position <= written;
-        let acknowledged = self.moments.iter().rposition(is_written).unwrap_or(0);
-        match (end, store.settings().appendfsync) {
-            (End::Power(_), Fsync::EverySecond | Fsync::No) => self.safe,
-            _ => acknowledged,
-        }
-    }
-
-    /// The moment that the server has loaded: the last that fits.
-    fn found_index(&mut self, moments: &[Moment], first: usize) -> Result<usize, String> {
-        let now = self.now();
-        let found = self.found();
-        let mut why = String::new();
-        for (index, moment) in moments.iter().enumerate().skip(first).rev() {
-            match self.fits(&moment.model, &found, now) {
-                Ok(()) => return Ok(index),
-                Err(reason) if why.is_empty() => why = reason,
-                Err(_) => {}
-            }
-        }
-        let last = moments.len() - 1;
-        Err(format!(
-            "what the server has loaded is none of the moments {first} to {last}; the last: {why}"
-        ))
-    }
-
-    /// The keys of the server, and which items its filters have.
-    fn found(&mut self) -> Vec<Found> {
-        let mut found = Vec::new();
-        self.instance().each(|key, expires_at, value| {
-            found.push(Found {
-                key: key.to_owned(),
-                expires_at,
-                text: match value {
-                    Stored::Text(text) => Some(text.to_vec()),
-                    Stored::Filter(_) => None,
-                },
-                items: BTreeSet::new(),
-            });
-        });
-        let now = self.now();
-        found.retain(|it| it.expires_at.is_none_or(|at| at > now));
-        for it in found.iter_mut().filter(|it| it.text.is_none()) {
-            it.items = self.items_of(&it.key);
-        }
-        found
-    }
-
-    fn items_of(&mut self, key: &str) -> BTreeSet<u32> {
-        let reply = self.ask(Op::Ask(key.into(), 0, MAX_ITEMS).words());
-        let Reply::Array(answers) = reply else {
-            return BTreeSet::new();
-        };
-        let there = answers.iter().map(|it| *it == Reply::Integer(1));
-        (0..MAX_ITEMS)
-            .zip(there)
-            .filter(|it| it.1)
-            .map(|it| it.0)
-            .collect()
-    }
-
-    /// Whether the keys of the server are those of a model.
-    fn fits(&self, model: &Model, found: &[Found], now: u64) -> Verdict {
-        // The clock may have gone back since they expired.
-        let doubtful = |at: Option<u64>| at.is_some_and(|at| at <= self.latest);
-        for (key, _) in model.alive(now).filter(|it| !doubtful(it.1.expires_at)) {
-            if !found.iter().any(|it| it.key == *key) {
-                return Err(format!("{key} is missing"));
-            }
-        }
-        for it in found.iter().filter(|it| !doubtful(it.expires_at)) {
-            let Some(key) = model.get(&it.key, now) else {
-                return Err(format!("{} is there", it.key));
-            };
-            if key.expires_at != it.expires_at {
-                let (is, must) = (it.expires_at, key.expires_at);
-                return Err(format!("{} expires at {is:?}, not at {must:?}", it.key));
-            }
-            match &key.value {
-                Value::Text(text) if it.text.as_ref() != Some(text) => {
-                    return Err(format!("{} has another text", it.key));
-                }
-                Value::Text(_) => {}
-                value => {
-                    let missing = |number: &u32| {
-                        Model::must_find(value, *number, now) && !it.items.contains(number)
-                    };
-                    if let Some(number) = (0..MAX_ITEMS).find(missing) {
-                        return Err(format!("item{number} of {} is missing", it.key));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes the keys of which the model cannot know whether they have expired.
-    fn drop_doubtful(&mut self) {
-        let mut keys = Vec::new();
-        self.instance().each(|key, expires_at, _| {
-            if expires_at.is_some_and(|at| at <= self.latest) {
-                keys.push(key.to_owned());
-            }
-        });
-        let model = self.model.keys.iter();
-        let expired = model.filter(|it| it.1.expires_at.is_some_and(|at| at <= self.latest));
-        keys.extend(expired.map(|it| it.0.clone()));
-        for key in keys {
-            self.model.keys.remove(&key);
-            self.line(&format!("DEL {key}"));
-        }
-    }
-
-    /// Checks everything.
-    fn check(&mut self) -> Verdict {
-        for family in ["s", "b", "w", "c"] {
-            for number in 0..4 {
-                self.check_key(&format!("{family}{number}"))?;
-            }
-        }
-        self.instance().check_totals()?;
-        let waiting = self.clients.iter().any(Connection::is_waiting);
-        if self.machine.threads().is_empty() && !waiting {
-            let mut read = None;
-            self.instance().each(|key, _, value| {
-                if value.capture().ids().next().is_some() {
-                    read = Some(key.to_owned());
-                }
-            });
-            if let Some(key) = read {
-                return Err(format!("{key} has a reader, and nobody reads it"));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_key(&mut self, key: &str) -> Verdict {
-        let now = self.now();
-        let Some(known) = self.model.get(key, now).cloned() else {
-            let reply = self.line(&format!("EXISTS {key}"));
-            return match reply {
-                Reply::Integer(0) => Ok(()),
-                other => Err(format!("EXISTS {key}: {other:?}, and it must be gone")),
-            };
-        };
-        match &known.value {
-            Value::Text(text) => {
-                let reply = self.line(&format!("GET {key}"));
-                if reply != Reply::Bulk(text.clone()) {
-                    return Err(format!("GET {key} is not what it must be"));
-                }
-                Ok(())
-            }
-            value => self.check_filter(key, value, now),
-        }
-    }
-
-    fn check_filter(&mut self, key: &str, value: &Value, now: u64) -> Verdict {
-        let there = self.items_of(key);
-        let must = |number: &u32| Model::must_find(value, *number, now);
-        if let Some(number) = (0..MAX_ITEMS).find(|number| must(number) && !there.contains(number))
-        {
-            return Err(format!(
-                "item{number} of {key} is missing ({})",
-                items_text(number)
-            ));
-        }
-        let Value::Window(window) = value else {
-            return Ok(());
-        };
-        let forgotten = window.items.iter();
-        let forgotten: Vec<u32> = forgotten
-            .filter(|(_, addition)| window.has_forgotten(addition, now))
-            .map(|(number, _)| *number)
-            .collect();
-        let found = forgotten
-            .iter()
-            .filter(|number| there.contains(number))
-            .count();
-        if forgotten.len() >= 20 && found * 2 > forgotten.len() {
-            let all = forgotten.len();
-            return Err(format!(
-                "{key} must have forgotten {all} items, and finds {found}"
-            ));
-        }
-        Ok(())
-    }
-}
-
-fn items_text(number: u32) -> String {
-    String::from_utf8_lossy(&item(number)).into_owned()
-}
-
-/// A key of the server.
-struct Found {
-    key: String,
-    expires_at: Option<u64>,
-    text: Option<Vec<u8>>,
-    items: BTreeSet<u32>,
 }

@@ -1,0 +1,193 @@
+//! The end of a server, and what the next one has loaded.
+
+use std::collections::BTreeSet;
+
+use everbloom_files::Value as Stored;
+
+use super::{MAX_ITEMS, Moment, Verdict, World};
+use crate::model::{Model, Value};
+use crate::plan::End;
+use crate::server::{Digests, Instance};
+
+/// A key of the server.
+struct Found {
+    key: String,
+    expires_at: Option<u64>,
+    text: Option<Vec<u8>>,
+    items: BTreeSet<u32>,
+}
+
+impl World {
+    /// Ends the server and starts it again, and finds the moment that it has loaded.
+    pub(super) fn restart(&mut self, end: End) -> Verdict {
+        let before = self.end_server(end);
+        self.disk.heal();
+        let moments = std::mem::take(&mut self.moments);
+        self.start()?;
+        let (first, digests) = before;
+        let found = self.found_index(&moments, first)?;
+        self.model = moments[found].model.clone();
+        // Whether an expired item was lost cannot be seen, even if the clock goes back later.
+        let now = self.now();
+        self.model.drop_forgotten(now);
+        self.drop_doubtful();
+        self.moments.clear();
+        self.remember(0);
+        if let Some(before) = digests {
+            let after = self.instance().digests();
+            let now = self.now();
+            for (key, digest) in &before {
+                let alive = digest.0.is_none_or(|at| at > now);
+                if alive && self.model.get(key, now).is_some() && after.get(key) != Some(digest) {
+                    return Err(format!("{key} has another digest after a restart"));
+                }
+            }
+        }
+        self.check()
+    }
+
+    /// Ends the server. Returns the first moment that may be on the disk, and the digests that must
+    /// be there.
+    fn end_server(&mut self, end: End) -> (usize, Option<Digests>) {
+        let end = match std::mem::take(&mut self.has_lost) {
+            true => End::Power(0),
+            false => end,
+        };
+        let last = self.moments.len() - 1;
+        let instance = self.instance.take().expect("the server runs");
+        let store = &instance.server.store;
+        if end == End::Stop {
+            let digests = instance.digests();
+            let logging = store.journal.is_logging();
+            instance.stop();
+            if logging && store.failure().is_none() {
+                return (last, Some(digests));
+            }
+        } else {
+            self.disk.crash_now();
+            instance.end_threads();
+        }
+        let first = self.first_kept(&instance, end);
+        self.disk = match end {
+            End::Power(seed) => self.disk.survivors(seed),
+            End::Kill | End::Stop => self.disk.after_kill(),
+        };
+        (first, None)
+    }
+
+    /// The first moment that may be on the disk.
+    fn first_kept(&self, instance: &Instance, end: End) -> usize {
+        let store = &instance.server.store;
+        let persistence = store.persistence().expect("a disk");
+        if !store.journal.is_logging() {
+            let saved = &persistence.figures;
+            let relaxed = std::sync::atomic::Ordering::Relaxed;
+            if saved.save.done.load(relaxed) == 0 {
+                return 0;
+            }
+            let changes = saved.saved_changes.load(relaxed);
+            return self
+                .moments
+                .partition_point(|moment| moment.changes < changes);
+        }
+        let written = store.journal.written();
+        let is_written = |moment: &Moment| moment.position <= written;
+        let acknowledged = self.moments.iter().rposition(is_written).unwrap_or(0);
+        match end {
+            End::Power(_) => self.safe,
+            End::Stop | End::Kill => acknowledged,
+        }
+    }
+
+    /// The moment that the server has loaded: the last that fits.
+    fn found_index(&mut self, moments: &[Moment], first: usize) -> Result<usize, String> {
+        let now = self.now();
+        let found = self.found();
+        let mut why = String::new();
+        for (index, moment) in moments.iter().enumerate().skip(first).rev() {
+            match self.fits(&moment.model, &found, now) {
+                Ok(()) => return Ok(index),
+                Err(reason) if why.is_empty() => why = reason,
+                Err(_) => {}
+            }
+        }
+        let last = moments.len() - 1;
+        Err(format!(
+            "what the server has loaded is none of the moments {first} to {last}; the last: {why}"
+        ))
+    }
+
+    /// The keys of the server, and which items its filters have.
+    fn found(&mut self) -> Vec<Found> {
+        let mut found = Vec::new();
+        self.instance().each(|key, expires_at, value| {
+            found.push(Found {
+                key: key.to_owned(),
+                expires_at,
+                text: match value {
+                    Stored::Text(text) => Some(text.to_vec()),
+                    Stored::Filter(_) => None,
+                },
+                items: BTreeSet::new(),
+            });
+        });
+        let now = self.now();
+        found.retain(|it| it.expires_at.is_none_or(|at| at > now));
+        for it in found.iter_mut().filter(|it| it.text.is_none()) {
+            it.items = self.items_of(&it.key);
+        }
+        found
+    }
+
+    /// Whether the keys of the server are those of a model.
+    fn fits(&self, model: &Model, found: &[Found], now: u64) -> Verdict {
+        // The clock may have gone back since they expired.
+        let doubtful = |at: Option<u64>| at.is_some_and(|at| at <= self.latest);
+        for (key, _) in model.alive(now).filter(|it| !doubtful(it.1.expires_at)) {
+            if !found.iter().any(|it| it.key == *key) {
+                return Err(format!("{key} is missing"));
+            }
+        }
+        for it in found.iter().filter(|it| !doubtful(it.expires_at)) {
+            let Some(key) = model.get(&it.key, now) else {
+                return Err(format!("{} is there", it.key));
+            };
+            if key.expires_at != it.expires_at {
+                let (is, must) = (it.expires_at, key.expires_at);
+                return Err(format!("{} expires at {is:?}, not at {must:?}", it.key));
+            }
+            match &key.value {
+                Value::Text(text) if it.text.as_ref() != Some(text) => {
+                    return Err(format!("{} has another text", it.key));
+                }
+                Value::Text(_) => {}
+                value => {
+                    let missing = |number: &u32| {
+                        Model::must_find(value, *number, now) && !it.items.contains(number)
+                    };
+                    if let Some(number) = (0..MAX_ITEMS).find(missing) {
+                        return Err(format!("item{number} of {} is missing", it.key));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the keys of which the model cannot know whether they have expired.
+    fn drop_doubtful(&mut self) {
+        let mut keys = Vec::new();
+        self.instance().each(|key, expires_at, _| {
+            if expires_at.is_some_and(|at| at <= self.latest) {
+                keys.push(key.to_owned());
+            }
+        });
+        let model = self.model.keys.iter();
+        let expired = model.filter(|it| it.1.expires_at.is_some_and(|at| at <= self.latest));
+        keys.extend(expired.map(|it| it.0.clone()));
+        for key in keys {
+            self.model.keys.remove(&key);
+            self.line(&format!("DEL {key}"));
+        }
+    }
+}
