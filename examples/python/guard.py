@@ -29,9 +29,13 @@ class Guard:
 
     def get(self, key):
         """The value of a row, or None."""
-        if not self.server.bf().exists(FILTER, key):
-            return None
-        cached = self.server.get(f"{FILTER}:{key}")
+        try:
+            if not self.server.bf().exists(FILTER, key):
+                return None
+            cached = self.server.get(f"{FILTER}:{key}")
+        except redis.RedisError:
+            # Filter and cache are on one server. Without it every call reaches the database.
+            cached = None
         if cached is not None:
             return cached.decode()
         self.queries += 1
@@ -39,8 +43,14 @@ class Guard:
         if value is None:
             self.in_vain += 1
         else:
-            self.server.set(f"{FILTER}:{key}", value, ex=600)
+            self.keep(key, value)
         return value
+
+    def keep(self, key, value):
+        try:
+            self.server.set(f"{FILTER}:{key}", value, ex=600)
+        except redis.RedisError:
+            pass
 
 
 def main():

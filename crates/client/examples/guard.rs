@@ -20,6 +20,8 @@ const ONE_OF: u64 = 20;
 /// How long a value stays in the cache, in seconds.
 const KEPT: u64 = 600;
 
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
 /// What a guard stands before.
 struct Goods<'a> {
     /// The filter, if it is asked, and the cache.
@@ -32,7 +34,7 @@ struct Goods<'a> {
 
 impl Source for Goods<'_> {
     type Value = String;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Error = Error;
 
     fn may_exist(&self, id: &str) -> Outcome<bool> {
         Ok(!self.has_filter || self.server.borrow_mut().bf_exists(FILTER, id)?)
@@ -88,12 +90,16 @@ fn main() -> Outcome {
     }
     println!("Each request was answered without the filter and with it, and a cache for each.");
 
-    let [without, with] = guards.map(|guard| guard.counts());
+    let [without, with] = guards.each_ref().map(Guard::counts);
     let memory: u64 = redis::cmd("MEMORY")
         .arg("USAGE")
         .arg(FILTER)
         .query(&mut server)?;
     let measured = rate(with.nothing, absent);
+    let stopped = match embedded.is_own() {
+        true => Some(answered_alone(&embedded, &guards, &goods, rows)),
+        false => None,
+    };
     println!("\nFigures");
     figure("items", rows);
     figure("requests", requests);
@@ -105,7 +111,29 @@ fn main() -> Outcome {
     figure("error rate, expected", format!("{ERROR_RATE:.6}"));
     figure("error rate, measured", format!("{measured:.6}"));
     figure("memory of the filter, bytes", memory);
+    if let Some((asked, answered)) = stopped {
+        figure("requests after the server has stopped", asked);
+        figure("of these answered", answered);
+    }
     Ok(())
+}
+
+/// Stops the server and asks for rows: how many requests were made, and how many were answered.
+fn answered_alone(
+    server: &Embedded,
+    guards: &[Guard<String, Error>; 2],
+    goods: &[Goods<'_>; 2],
+    rows: u64,
+) -> (u64, u64) {
+    server.stop();
+    println!("The server with filter and cache is stopped. The table answers alone.");
+    let ([_, guard], [_, goods]) = (guards, goods);
+    let asked = rows.min(1000);
+    let is_answered = |row: &u64| {
+        let answer = guard.get(goods, &id(*row));
+        answer.is_ok_and(|name| name.as_ref() == goods.table.get(&id(*row)))
+    };
+    (asked, (0..asked).filter(is_answered).count() as u64)
 }
 
 /// Adds all keys of the table, a thousand in a request.

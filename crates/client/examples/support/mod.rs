@@ -51,9 +51,14 @@ impl Embedded {
         Ok(embedded)
     }
 
+    /// Whether it is in this process.
+    pub(crate) fn is_own(&self) -> bool {
+        text_argument("port").is_none()
+    }
+
     /// Starts it again on what it left in its folder.
     pub(crate) fn start_again(&self) -> Outcome {
-        if text_argument("port").is_some() {
+        if !self.is_own() {
             return Ok(());
         }
         let running = Server::start(self.settings.clone())?;

@@ -12,7 +12,8 @@ use flight::Flights;
 use source::Immediate;
 pub use source::{AsyncSource, Source};
 
-/// What happens when the filter fails. The caller chooses, because both choices have a cost.
+/// What happens when the filter or the cache fails. The caller chooses, because both choices have a
+/// cost. A filter and a cache on one server fail together.
 ///
 /// ```
 /// use everbloom_client::{FilterFailure, Guard};
@@ -21,8 +22,9 @@ pub use source::{AsyncSource, Source};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterFailure {
-    /// The guard continues without the filter ("open"): it answers all calls, and a flood of absent
-    /// keys reaches the database.
+    /// The guard continues without what failed ("open"): it answers all calls as long as the
+    /// database does. A flood of absent keys, and all that was cached, reaches the database, with
+    /// one load at a time for each key.
     AskOn,
     /// The caller gets the error ("closed"): the database is protected, and calls fail.
     Refuse,
@@ -108,7 +110,7 @@ pub struct Counts {
     pub nothing: u64,
     /// Calls in which the filter failed.
     pub filter_errors: u64,
-    /// Values that could not be stored in the cache.
+    /// Calls in which the cache failed, and values that it did not store.
     pub cache_errors: u64,
 }
 
@@ -189,9 +191,18 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
                 }
             }
         }
-        if let Some(value) = source.cached(key).await.map_err(Arc::new)? {
-            count(&tallies.cached);
-            return Ok(Some(value));
+        match source.cached(key).await {
+            Ok(Some(value)) => {
+                count(&tallies.cached);
+                return Ok(Some(value));
+            }
+            Ok(None) => {}
+            Err(error) => {
+                count(&tallies.cache_errors);
+                if self.failure == FilterFailure::Refuse {
+                    return Err(Arc::new(error));
+                }
+            }
         }
         loop {
             match self.flights.join(key).await {

@@ -23,7 +23,7 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// As the cache's; the caller of the guard gets it.
+    /// As the cache's. [`FilterFailure`](crate::FilterFailure) says what then happens.
     fn cached(&self, key: &str) -> Result<Option<Self::Value>, Self::Error>;
 
     /// Loads from the database; `None` when the key does not exist.

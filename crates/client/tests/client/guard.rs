@@ -18,7 +18,8 @@ const IDS: usize = 1000;
 /// A table of ids that is slow, and knows how many asked it at once.
 struct Table {
     filter: Option<BloomFilter>,
-    cache: Mutex<HashMap<String, u64>>,
+    /// `None` while it fails.
+    cache: Option<Mutex<HashMap<String, u64>>>,
     loading: Mutex<HashMap<String, usize>>,
     most_at_once: AtomicUsize,
     loads: AtomicU64,
@@ -31,7 +32,7 @@ impl Table {
         filter.extend((0..IDS).map(|id| id.to_string()));
         Table {
             filter: Some(filter),
-            cache: Mutex::default(),
+            cache: Some(Mutex::default()),
             loading: Mutex::default(),
             most_at_once: AtomicUsize::new(0),
             loads: AtomicU64::new(0),
@@ -66,7 +67,8 @@ impl Source for Table {
     }
 
     fn cached(&self, key: &str) -> Result<Option<u64>, String> {
-        Ok(self.cache.lock().unwrap().get(key).copied())
+        let cache = self.cache.as_ref().ok_or("no cache")?;
+        Ok(cache.lock().unwrap().get(key).copied())
     }
 
     fn load(&self, key: &str) -> Result<Option<u64>, String> {
@@ -77,7 +79,8 @@ impl Source for Table {
     }
 
     fn keep(&self, key: &str, value: &u64) -> Result<(), String> {
-        self.cache.lock().unwrap().insert(key.to_owned(), *value);
+        let cache = self.cache.as_ref().ok_or("no cache")?;
+        cache.lock().unwrap().insert(key.to_owned(), *value);
         Ok(())
     }
 }
@@ -223,4 +226,21 @@ fn without_a_filter_it_goes_on_or_refuses() {
         (closed.counts().filter_errors, closed.counts().loaded),
         (1, 0)
     );
+}
+
+#[test]
+fn without_a_cache_it_goes_on_or_refuses() {
+    let mut table = Table::new(0);
+    table.cache = None;
+    // Where the filter is on the server of the cache, both fail together.
+    for filter in [table.filter.clone(), None] {
+        table.filter = filter;
+        let open = Guard::new(FilterFailure::AskOn);
+        assert_eq!(open.get(&table, "7"), Ok(Some(7)));
+        assert_eq!(open.get(&table, "absent"), Ok(None));
+        assert!(open.counts().cache_errors >= 2, "{:?}", open.counts());
+        let closed = Guard::new(FilterFailure::Refuse);
+        assert!(closed.get(&table, "7").is_err());
+        assert_eq!(closed.counts().loaded, 0);
+    }
 }
