@@ -70,6 +70,23 @@ pub enum Error {
         /// A key that is missing.
         missing: String,
     },
+    /// Keys of a spread filter are missing: a node without persistence was restarted, say, or a key
+    /// was evicted. [`SpreadFilter::restore`](crate::SpreadFilter::restore) makes them again.
+    #[error("the filter {name:?} has lost {keys:?}, and the items in them: restore it")]
+    MissingKeys {
+        /// The filter.
+        name: String,
+        /// The keys that a call has found missing.
+        keys: Vec<String>,
+    },
+    /// Items were added, but [too few replicas](crate::SpreadFilter::with_replicas) have them yet.
+    #[error("{reached} of {wanted} replicas have what was added")]
+    Replicas {
+        /// How many have it.
+        reached: u32,
+        /// How many must have it.
+        wanted: u32,
+    },
     /// A key of the filter holds a value of another type.
     #[error("a key of the filter {name:?} holds a value of another type: {message}")]
     WrongType {
@@ -81,9 +98,11 @@ pub enum Error {
     /// The server is a replica, or refuses writes for another reason. Look-ups still work.
     #[error("the server takes no writes: {0}")]
     ReadOnly(#[source] RedisError),
-    /// The key is on another node of a cluster, and the connection does not follow redirections. A
-    /// cluster client may also return this while a slot moves; its next call finds the node.
-    #[error("the key is on the node {node:?} of a cluster: use a cluster's client")]
+    /// The key is on another node of a cluster. A client of a cluster returns this while a slot
+    /// moves, and finds the node at one of its next calls. Another client never finds it.
+    #[error(
+        "the key is on the node {node:?} of a cluster: call again, over a client of the cluster"
+    )]
     Moved {
         /// Where the server said that the key is.
         node: String,
@@ -104,7 +123,8 @@ pub enum Error {
 
 impl Error {
     /// Whether the same call may succeed a little later, on a new connection if this one is lost.
-    /// A retry never harms: an item is added once or twice with the same bits.
+    /// A retry never harms: an item is added once or twice with the same bits. While slots of a
+    /// cluster move or a node fails over, calls fail with such errors.
     ///
     /// ```
     /// use everbloom_client::Error;
@@ -113,17 +133,17 @@ impl Error {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
-            Error::TimedOut(_) | Error::Lost(_) | Error::ReadOnly(_) => true,
-            Error::Server(error) => matches!(
-                error.kind(),
-                ErrorKind::ClusterConnectionNotFound
-                    | ErrorKind::Server(
-                        ServerErrorKind::BusyLoading
-                            | ServerErrorKind::TryAgain
-                            | ServerErrorKind::ClusterDown
-                            | ServerErrorKind::MasterDown
-                    )
-            ),
+            Error::TimedOut(_)
+            | Error::Lost(_)
+            | Error::ReadOnly(_)
+            | Error::Moved { .. }
+            | Error::Replicas { .. } => true,
+            Error::Server(error) => match error.kind() {
+                ErrorKind::ClusterConnectionNotFound => true,
+                // A cluster's blocking client has reached no node.
+                ErrorKind::Client => error.to_string().contains("Slot refresh error"),
+                _ => first_of(error).is_some_and(|error| passes(&error)),
+            },
             _ => false,
         }
     }
@@ -136,21 +156,42 @@ impl Error {
         if error.is_io_error() {
             return Error::Lost(error);
         }
-        if let Some((node, _)) = error.redirect_node() {
-            return Error::Moved { node: node.into() };
-        }
-        // The errors of a transaction come in one, of which the first is meant.
-        let errors = error.clone().into_server_errors().unwrap_or_default();
-        match errors.first() {
-            Some((_, first)) if first.kind() == Some(ServerErrorKind::ReadOnly) => {
-                Error::ReadOnly(error)
+        let Some(first) = first_of(&error) else {
+            return Error::Server(error);
+        };
+        match first.kind() {
+            Some(ServerErrorKind::Moved | ServerErrorKind::Ask) => {
+                let node = first.details().and_then(|slot| slot.split(' ').nth(1));
+                let node = node.unwrap_or_default().to_owned();
+                Error::Moved { node }
             }
-            Some((_, first)) if is_wrong_type(first) => Error::WrongType {
+            Some(ServerErrorKind::ReadOnly) => Error::ReadOnly(error),
+            _ if is_wrong_type(&first) => Error::WrongType {
                 name: name.to_owned(),
                 message: first.to_string(),
             },
             _ => Error::Server(error),
         }
+    }
+}
+
+/// The first error of the server. Those of a pipeline or a transaction come in one.
+pub(crate) fn first_of(error: &RedisError) -> Option<ServerError> {
+    let errors = error.clone().into_server_errors()?;
+    errors.first().map(|(_, first)| first.clone())
+}
+
+/// Whether an error of the server passes by itself.
+fn passes(error: &ServerError) -> bool {
+    match error.kind() {
+        Some(
+            ServerErrorKind::BusyLoading
+            | ServerErrorKind::TryAgain
+            | ServerErrorKind::ClusterDown
+            | ServerErrorKind::MasterDown,
+        ) => true,
+        // A WAIT that a failover ended, and a primary without its replicas.
+        _ => matches!(error.code(), "UNBLOCKED" | "NOREPLICAS"),
     }
 }
 

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod bitmap;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod error;
 mod guard;
 mod name;
@@ -9,6 +11,8 @@ mod spread;
 mod wire;
 
 pub use bitmap::{BitmapFilter, BitmapParameters, redisson_default_item};
+#[cfg(feature = "cluster")]
+pub use cluster::cluster_client;
 pub use error::{BatchError, Error};
 pub use guard::{AsyncSource, Counts, FilterFailure, Guard, Source};
 pub use name::NameError;

@@ -9,9 +9,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use redis::{Cmd, ConnectionLike, FromRedisValue, Pipeline, RedisResult, Value};
+use redis::{
+    Arg, Cmd, ConnectionLike, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind,
+    Value,
+};
 
 use crate::Error;
+use crate::error::first_of;
 
 /// An operation on items.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,9 +48,21 @@ impl Wire for Blocking<'_> {
     }
 }
 
+fn asked(connection: &mut dyn ConnectionLike, pipeline: &Pipeline) -> Replies {
+    let replies = asked_together(connection, pipeline);
+    if !must_be_split(pipeline, &replies) {
+        return replies;
+    }
+    let each = pipeline.cmd_iter().map(|command| {
+        let reply = connection.req_packed_command(&command.get_packed_command());
+        reply.and_then(checked)
+    });
+    Ok(each.collect())
+}
+
 /// Sends a pipeline and waits. `Pipeline::query` refuses a cluster's connection, which sends all
 /// commands to the node of the first one: here they always have one slot.
-fn asked(connection: &mut dyn ConnectionLike, pipeline: &Pipeline) -> Replies {
+fn asked_together(connection: &mut dyn ConnectionLike, pipeline: &Pipeline) -> Replies {
     let (packed, count) = (pipeline.get_packed_pipeline(), pipeline.len());
     let (offset, count) = match pipeline.is_transaction() {
         true => (count + 1, 1),
@@ -58,11 +74,35 @@ fn asked(connection: &mut dyn ConnectionLike, pipeline: &Pipeline) -> Replies {
     {
         replies = std::mem::take(of_transaction);
     }
-    let replies = replies.into_iter().map(|reply| match reply {
+    Ok(replies.into_iter().map(checked).collect())
+}
+
+fn checked(reply: Value) -> RedisResult<Value> {
+    match reply {
         Value::ServerError(error) => Err(error.into()),
         reply => Ok(reply),
-    });
-    Ok(replies.collect())
+    }
+}
+
+/// Whether the commands of a pipeline must be sent one by one. While a slot of a cluster moves, its
+/// keys are on two nodes. A cluster's client follows a redirection for one command; of a pipeline
+/// the new node answers only the first.
+///
+/// `WAIT` must be on the connection of the command before it, so nothing is split then.
+fn must_be_split(pipeline: &Pipeline, replies: &Replies) -> bool {
+    let is_redirected = |error: &RedisError| {
+        let kind = first_of(error).and_then(|error| error.kind());
+        matches!(kind, Some(ServerErrorKind::Moved | ServerErrorKind::Ask))
+    };
+    let is_redirected = match replies {
+        Ok(replies) => {
+            let mut errors = replies.iter().filter_map(|reply| reply.as_ref().err());
+            errors.any(is_redirected)
+        }
+        Err(error) => is_redirected(error),
+    };
+    let waits = |command: &Cmd| command.args_iter().next() == Some(Arg::Simple(b"WAIT"));
+    is_redirected && !pipeline.is_transaction() && !pipeline.cmd_iter().any(waits)
 }
 
 /// One after the other: a blocking connection has no second thread.
@@ -80,8 +120,30 @@ pub(crate) struct Waiting<'a, C>(pub(crate) &'a mut C);
 #[cfg(feature = "async")]
 impl<C: redis::aio::ConnectionLike + Send> Wire for Waiting<'_, C> {
     fn ask(&mut self, pipeline: &Pipeline) -> impl Future<Output = Replies> + Send {
-        pipeline.query_async(self.0)
+        waited_for(self.0, pipeline)
     }
+}
+
+#[cfg(feature = "async")]
+async fn waited_for<C>(connection: &mut C, pipeline: &Pipeline) -> Replies
+where
+    C: redis::aio::ConnectionLike + Send,
+{
+    let replies: Replies = pipeline.query_async(connection).await;
+    if !must_be_split(pipeline, &replies) {
+        return replies;
+    }
+    let mut replies = Vec::new();
+    for command in pipeline.cmd_iter() {
+        let mut one = redis::pipe();
+        one.ignore_errors().add_command(command.clone());
+        let reply: Replies = one.query_async(connection).await;
+        match reply {
+            Ok(reply) => replies.extend(reply),
+            Err(error) => replies.push(Err(error)),
+        }
+    }
+    Ok(replies)
 }
 
 #[cfg(feature = "async")]
@@ -89,7 +151,7 @@ impl<C: redis::aio::ConnectionLike + Send + Clone> SideBySide for Waiting<'_, C>
     fn ask_each(&mut self, pipelines: &[Pipeline]) -> impl Future<Output = Vec<Replies>> + Send {
         let questions = pipelines.iter().map(|pipeline| {
             let mut connection = self.0.clone();
-            async move { pipeline.query_async(&mut connection).await }
+            async move { waited_for(&mut connection, pipeline).await }
         });
         futures_util::future::join_all(questions)
     }
