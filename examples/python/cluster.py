@@ -17,6 +17,8 @@ import zlib
 from collections import defaultdict
 
 import redis
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
 
 PARTS = 64
 ERROR_RATE = 0.001
@@ -35,22 +37,43 @@ class SplitFilter:
         return f"{self.name}:{part}"
 
     def each(self, command, items):
-        """The answer of `madd` or `mexists` for each item; one request for each part."""
+        """The answer of a command for each item; one request for each part."""
         places = defaultdict(list)
         for place, item in enumerate(items):
             places[zlib.crc32(item.encode()) % PARTS].append(place)
         answers = [False] * len(items)
         for part, own in places.items():
-            found = command(self.key(part), *(items[place] for place in own))
+            found = command(self.key(part), [items[place] for place in own])
             for place, answer in zip(own, found):
                 answers[place] = bool(answer)
         return answers
 
+    def add(self, key, items):
+        # MADD would make a lost part again, without a word.
+        return self.server.bf().insert(key, items, noCreate=True)
+
+    def contains(self, key, items):
+        found = self.server.bf().mexists(key, *items)
+        # A lost part looks like an empty one.
+        if not all(found) and not self.server.exists(key):
+            raise KeyError(key)
+        return found
+
     def add_many(self, items):
-        return self.each(self.server.bf().madd, items)
+        return self.each(self.add, items)
 
     def contains_many(self, items):
-        return self.each(self.server.bf().mexists, items)
+        return self.each(self.contains, items)
+
+
+def connect(host, port, cluster):
+    if not cluster:
+        return redis.Redis(host=host, port=port)
+    # A failover takes longer than this: catch RedisError, and call again.
+    retry = Retry(ExponentialBackoff(cap=0.5, base=0.05), 5)
+    return redis.RedisCluster(
+        host=host, port=port, retry=retry, socket_timeout=3, socket_connect_timeout=1
+    )
 
 
 def main():
@@ -60,8 +83,7 @@ def main():
     parser.add_argument("--cluster", action="store_true", help="the server is a node of a cluster")
     parser.add_argument("--count", type=int, default=50_000)
     args = parser.parse_args()
-    connect = redis.RedisCluster if args.cluster else redis.Redis
-    server = connect(host=args.host, port=args.port)
+    server = connect(args.host, args.port, args.cluster)
 
     seen = SplitFilter(server, "example:cluster", args.count)
     items = [f"https://example.org/{number}" for number in range(args.count)]

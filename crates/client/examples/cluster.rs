@@ -6,11 +6,11 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use everbloom_client::SpreadFilter;
+use everbloom_client::{SpreadFilter, cluster_client};
 use everbloom_dev::{Redis, module, wait_for};
-use redis::cluster::{ClusterClient, ClusterClientBuilder};
+use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::{Connection, RedisResult};
 use support::crawl::{Crawl, ERROR_RATE, LINKS, Seen, WORKERS};
@@ -20,8 +20,6 @@ use tokio::runtime::Runtime;
 const NODES: u16 = 3;
 /// Filters that the URLs are spread over: several times as many as nodes.
 const SHARDS: u32 = 16;
-/// How long a node may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 const SLOTS: u16 = 16_384;
 
 /// Starts a redis-server with the module, which writes each change to its log before it replies.
@@ -80,9 +78,7 @@ struct Spread {
 
 impl Spread {
     fn create(nodes: &[Redis], capacity: u64) -> Outcome<Spread> {
-        let cluster = ClusterClientBuilder::new(nodes.iter().map(address))
-            .response_timeout(PATIENCE)
-            .build()?;
+        let cluster = cluster_client(nodes.iter().map(address)).build()?;
         let mut connection = cluster.get_connection()?;
         let seen = SpreadFilter::create(&mut connection, "seen", capacity, ERROR_RATE, SHARDS)?;
         let runtime = Runtime::new()?;
@@ -94,7 +90,7 @@ impl Spread {
     }
 }
 
-impl Seen for Spread {
+impl Seen for &Spread {
     type Connection = ClusterConnection;
 
     fn connect(&self) -> Outcome<ClusterConnection> {
@@ -120,7 +116,7 @@ fn main() -> Outcome {
 
     println!("{WORKERS} workers crawl {pages} pages with {LINKS} links each.");
     let started = Instant::now();
-    let crawl = Crawl::new(pages, spread);
+    let crawl = Crawl::new(pages, &spread);
     crawl.run(|fetched| {
         println!("After {fetched} of them a node is killed.");
         let mut node = nodes.pop().ok_or("there is no node")?;
@@ -132,8 +128,17 @@ fn main() -> Outcome {
     })?;
     let seconds = started.elapsed().as_secs_f64();
 
+    let mut connection = spread.cluster.get_connection()?;
+    let fresh = SpreadFilter::open(&mut connection, "seen")?;
+    let mut forgotten_by = |filter: &SpreadFilter| {
+        crawl.forgotten(|urls| Ok(filter.contains_all(&mut connection, urls)?))
+    };
+    let forgotten = [forgotten_by(&spread.seen)?, forgotten_by(&fresh)?];
+
     println!("\nFigures");
     crawl.figures();
+    figure("fetched, and forgotten by this program", forgotten[0]);
+    figure("fetched, and forgotten by a new one", forgotten[1]);
     for node in &nodes {
         let memory = used_memory(&mut connect(node)?)?;
         figure("memory of a node, bytes", memory);

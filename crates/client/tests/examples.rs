@@ -37,7 +37,12 @@ fn crawler() {
 fn cluster() {
     // It says itself that redis-server is missing, or fails when it must not be.
     if Redis::start(&[]).is_some() {
-        assert_crawled(&Example::run("cluster", &["--items", "20000"]));
+        let example = Example::run("cluster", &["--items", "20000"]);
+        assert_crawled(&example);
+        for by in ["this program", "a new one"] {
+            let forgotten = example.figure(&format!("fetched, and forgotten by {by}"));
+            assert_eq!(forgotten, 0.0);
+        }
     }
 }
 

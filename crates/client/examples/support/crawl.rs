@@ -210,6 +210,20 @@ impl<S: Seen> Crawl<S> {
         })
     }
 
+    /// How many of the fetched pages are not known. Each was acknowledged before it was fetched.
+    pub(crate) fn forgotten(
+        &self,
+        mut known: impl FnMut(&[String]) -> Outcome<Vec<bool>>,
+    ) -> Outcome<u64> {
+        let fetched = (0..).zip(self.web.times()).filter(|(_, times)| *times > 0);
+        let urls: Vec<String> = fetched.map(|(page, _)| url(page)).collect();
+        let mut forgotten = 0;
+        for batch in urls.chunks(BATCH) {
+            forgotten += known(batch)?.into_iter().filter(|known| !known).count() as u64;
+        }
+        Ok(forgotten)
+    }
+
     /// Prints what the crawl came to.
     pub(crate) fn figures(&self) {
         let (pages, fetched) = (self.web.pages, self.fetched());

@@ -3,16 +3,16 @@
 mod parameters;
 mod round;
 mod shards;
+mod upkeep;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use redis::{Cmd, Pipeline, Value};
-
-use crate::name::parameters_key;
-use crate::wire::{Action, SideBySide, ask_each, ask_one, doors, read};
+use crate::wire::{Action, SideBySide, doors};
 use crate::{BatchError, Error};
 pub use parameters::SpreadParameters;
-use shards::Shards;
+use round::Operation;
+use shards::{Shards, Wait};
 
 /// One Bloom filter over many `BF` filters, the shards: `{name:0}`, `{name:1}`, ... Use it for a
 /// filter that is too large or too busy for one node.
@@ -22,8 +22,14 @@ use shards::Shards;
 /// shard; async connections send the parts in parallel.
 ///
 /// A full shard grows by a further filter of twice the capacity, `{name:0}:1` and so on. Programs
-/// need no coordination: every size follows from the parameters, which are in `{name}:parameters`,
-/// and a program finds a newer filter at its next look-up.
+/// need no coordination: every size follows from the parameters, which are in `{name}:parameters`.
+/// `{name:0}:generations` records which filters the shard has, and a program reads it with each
+/// look-up.
+///
+/// Every key must survive: give each node persistence or replicas, and set `maxmemory-policy
+/// noeviction`. When a key is missing, calls that need it fail with [`Error::MissingKeys`], in all
+/// programs, until [`restore`](Self::restore) makes it again. What was in it is lost, but nothing
+/// that is added later.
 ///
 /// The server needs the `BF` commands: everbloom, its module, RedisBloom, or valkey-bloom.
 ///
@@ -44,6 +50,7 @@ use shards::Shards;
 #[derive(Clone, Debug)]
 pub struct SpreadFilter {
     shards: Arc<Shards>,
+    wait: Wait,
 }
 
 impl SpreadFilter {
@@ -52,8 +59,8 @@ impl SpreadFilter {
         ///
         /// # Errors
         ///
-        /// [`Error::OtherParameters`] when another program created it with other parameters, and
-        /// others of the connection.
+        /// [`Error::OtherParameters`] when another program created it with other parameters,
+        /// [`Error::MissingKeys`] when it has lost keys, and others of the connection.
         create, create_async(name: &str, capacity: u64, error_rate: f64, shards: u32)
             -> Result<Self, Error> = make;
 
@@ -74,8 +81,39 @@ impl SpreadFilter {
         ///
         /// # Errors
         ///
-        /// [`Error::NotFound`] when it does not exist, and others of the connection.
+        /// [`Error::NotFound`] when it does not exist, [`Error::MissingKeys`] when it has lost keys,
+        /// and others of the connection.
         open, open_async(name: &str) -> Result<Self, Error> = find;
+
+        /// Makes the keys again that the filter has lost, and returns their names. The items in
+        /// them are lost: add again what you still have. If nothing is missing, it opens the
+        /// filter; if the filter does not exist, it creates it.
+        ///
+        /// Use the returned filter from then on. An older one that knows of more than the server
+        /// has keeps to its [`Error::MissingKeys`].
+        ///
+        /// ```
+        /// use everbloom_client::{Error, SpreadFilter};
+        /// # let any_port = everbloom_server::Settings { port: 0, ..Default::default() };
+        /// # let server = everbloom_server::Server::start(any_port)?;
+        /// # let address = format!("redis://{}", server.addr().unwrap());
+        /// # let mut connection = redis::Client::open(address)?.get_connection()?;
+        /// SpreadFilter::create(&mut connection, "seen", 1000, 0.01, 4)?;
+        /// redis::cmd("DEL").arg("{seen:2}").exec(&mut connection)?;
+        /// let damaged = SpreadFilter::open(&mut connection, "seen");
+        /// assert!(matches!(damaged, Err(Error::MissingKeys { .. })));
+        /// let (seen, lost) = SpreadFilter::restore(&mut connection, "seen", 1000, 0.01, 4)?;
+        /// assert_eq!(lost, ["{seen:2}"]);
+        /// assert!(seen.add(&mut connection, "a")?);
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Error::OtherParameters`] when it was created with other parameters, and others of the
+        /// connection.
+        restore, restore_async(name: &str, capacity: u64, error_rate: f64, shards: u32)
+            -> Result<(Self, Vec<String>), Error> = mend;
 
         /// Adds an item, and returns whether it was new: when several programs add it at the same
         /// time, exactly one gets `true`. [Example](Self). (A cluster's blocking connection hides
@@ -155,6 +193,32 @@ impl SpreadFilter {
         delete, delete_async(&self) -> Result<(), Error> = remove;
     }
 
+    /// The same filter, whose additions count only when so many replicas have them.
+    ///
+    /// A primary acknowledges a write before its replicas have it, and a failover may lose it. So
+    /// each request that adds ends with a write to `{name:0}:wait` and `WAIT`, on one connection.
+    /// While a slot moves, such requests fail with [`Error::Moved`] until all its keys have moved.
+    ///
+    /// Without this many replicas in time, calls fail with [`Error::Replicas`]: the items were added,
+    /// and may be lost in a failover. Make the call again.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use everbloom_client::{SpreadFilter, cluster_client};
+    ///
+    /// let mut connection = cluster_client(["redis://127.0.0.1:7021"]).build()?.get_connection()?;
+    /// let seen = SpreadFilter::open(&mut connection, "seen")?;
+    /// let seen = seen.with_replicas(1, Duration::from_secs(1));
+    /// assert!(seen.add(&mut connection, "a")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_replicas(self, replicas: u32, within: Duration) -> Self {
+        let wait = Wait::new(replicas, within);
+        SpreadFilter { wait, ..self }
+    }
+
     /// The name.
     ///
     /// ```
@@ -178,51 +242,10 @@ impl SpreadFilter {
         self.shards.parameters
     }
 
-    async fn make<W: SideBySide>(
-        wire: &mut W,
-        name: &str,
-        capacity: u64,
-        error_rate: f64,
-        shards: u32,
-    ) -> Result<Self, Error> {
-        let parameters = SpreadParameters::new(capacity, error_rate, shards)?;
-        let (wanted, key) = (parameters.to_string(), parameters_key(name)?);
-        let filter = SpreadFilter::of(name, parameters)?;
-        // Reads first: the filter usually exists, and a replica allows only reads.
-        let mut found: Option<String> = ask_one(wire, name, &Cmd::get(&key)).await?;
-        if found.is_none() {
-            let set = Cmd::set(&key, &wanted).arg("NX").take();
-            ask_one::<_, ()>(wire, name, &set).await?;
-            // Another program may have been faster.
-            found = ask_one(wire, name, &Cmd::get(&key)).await?;
-        }
-        let name = name.to_owned();
-        match found {
-            Some(found) if found == wanted => Ok(filter),
-            Some(found) => Err(Error::OtherParameters {
-                name,
-                wanted,
-                found,
-            }),
-            None => Err(Error::NotFound { name, key }),
-        }
-    }
-
-    async fn find<W: SideBySide>(wire: &mut W, name: &str) -> Result<Self, Error> {
-        let key = parameters_key(name)?;
-        let Some(found) = ask_one::<_, Option<String>>(wire, name, &Cmd::get(&key)).await? else {
-            let name = name.to_owned();
-            return Err(Error::NotFound { name, key });
-        };
-        match SpreadParameters::parse(&found) {
-            Some(parameters) => SpreadFilter::of(name, parameters),
-            None => Err(Error::Unreadable { key, found }),
-        }
-    }
-
     fn of(name: &str, parameters: SpreadParameters) -> Result<Self, Error> {
         let shards = Arc::new(Shards::new(name, parameters)?);
-        Ok(SpreadFilter { shards })
+        let wait = Wait::default();
+        Ok(SpreadFilter { shards, wait })
     }
 
     async fn one<W: SideBySide>(
@@ -241,64 +264,10 @@ impl SpreadFilter {
         items: &[impl AsRef<[u8]>],
         action: Action,
     ) -> Result<Vec<bool>, BatchError> {
-        round::run(wire, &self.shards, items, action).await
-    }
-
-    async fn sum<W: SideBySide>(&self, wire: &mut W) -> Result<u64, Error> {
-        let mut sum = 0;
-        for reply in self.of_each_filter(wire, "BF.CARD").await?.iter().flatten() {
-            sum += read::<u64>(Some(reply))?;
-        }
-        Ok(sum)
-    }
-
-    async fn remove<W: SideBySide>(&self, wire: &mut W) -> Result<(), Error> {
-        self.of_each_filter(wire, "UNLINK").await?;
-        let last = Cmd::unlink(parameters_key(self.name())?);
-        ask_one(wire, self.name(), &last).await
-    }
-
-    /// Sends a command to every filter that exists; the replies by shard.
-    async fn of_each_filter<W: SideBySide>(
-        &self,
-        wire: &mut W,
-        command: &str,
-    ) -> Result<Vec<Vec<Value>>, Error> {
-        let shards = &*self.shards;
-        loop {
-            let next = |shard| vec![shards.newest(shard) + 1];
-            let mut grown = false;
-            for (shard, replies) in self.each(wire, "EXISTS", next).await?.iter().enumerate() {
-                if read(replies.first())? {
-                    shards.remember(shard, shards.newest(shard) + 1);
-                    grown = true;
-                }
-            }
-            if !grown {
-                break;
-            }
-        }
-        let all = |shard| (0..=shards.newest(shard)).collect();
-        self.each(wire, command, all).await
-    }
-
-    /// Sends a command to some generations of each shard.
-    async fn each<W: SideBySide>(
-        &self,
-        wire: &mut W,
-        command: &str,
-        generations: impl Fn(usize) -> Vec<u32>,
-    ) -> Result<Vec<Vec<Value>>, Error> {
-        let pipelines = self.shards.places().map(|shard| {
-            let mut pipeline = redis::pipe();
-            pipeline.ignore_errors();
-            for generation in generations(shard) {
-                let key = self.shards.key(shard, generation);
-                pipeline.cmd(command).arg(key);
-            }
-            pipeline
-        });
-        let pipelines: Vec<Pipeline> = pipelines.collect();
-        ask_each(wire, self.name(), &pipelines).await
+        let operation = Operation {
+            action,
+            wait: self.wait,
+        };
+        round::run(wire, &self.shards, items, operation).await
     }
 }

@@ -1,10 +1,11 @@
 //! The parameters of a spread filter, and the text that stores them.
 //!
 //! ```text
-//! everbloom spread 1: capacity 1000000, error rate 0.01, 16 shards
+//! everbloom spread 2: capacity 1000000, error rate 0.01, 16 shards
 //! ```
 //!
-//! Everything else follows from it, so programs need not agree on anything later.
+//! Everything else follows from it, so programs need not agree on anything later. Version 1 had no
+//! records of the generations, so a loss could not be noticed; it is not read.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use everbloom::hash::murmur64a;
 
 use crate::Error;
 
-const FORMAT: &str = "everbloom spread 1: ";
+const FORMAT: &str = "everbloom spread 2: ";
 /// More shards than a cluster has slots make no sense.
 const MAX_SHARDS: u32 = 16_384;
 /// The most generations: the last one is 2^30 times as large as the first.
@@ -138,11 +139,11 @@ mod tests {
     #[test]
     fn text_is_read_as_it_was_written_and_never_changes() {
         let parameters = SpreadParameters::new(1_000_000, 0.01, 16).unwrap();
-        let text = "everbloom spread 1: capacity 1000000, error rate 0.01, 16 shards";
+        let text = "everbloom spread 2: capacity 1000000, error rate 0.01, 16 shards";
         assert_eq!(parameters.to_string(), text);
         assert_eq!(SpreadParameters::parse(text), Some(parameters));
         for wrong in [
-            text.replace(" 1:", " 2:"),
+            text.replace(" 2:", " 1:"),
             text.replace("16 ", "0 "),
             text.replace("0.01", "NaN"),
             format!("{text} "),

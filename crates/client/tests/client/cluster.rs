@@ -1,159 +1,16 @@
-//! A cluster of three nodes, each a redis-server with the module.
+//! Filters in a cluster, whose nodes fail over, move slots, die and come back empty.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use everbloom_client::{BatchError, BitmapFilter, Error, SpreadFilter};
-use everbloom_dev::{Redis, StopOnDrop, module, wait_for, wait_for_ok};
-use redis::cluster::{ClusterClient, ClusterConnection};
-use redis::{Connection, Value};
-use tempfile::TempDir;
+use everbloom_dev::{StopOnDrop, wait_for, wait_for_ok};
+use redis::Value;
 
+use crate::nodes::{Cluster, ask};
 use crate::support::{connect, items, runtime};
-
-const SLOTS: [(u16, u16); 3] = [(0, 5460), (5461, 10_922), (10_923, 16_383)];
-
-struct Cluster {
-    nodes: Vec<Redis>,
-    _dirs: Vec<TempDir>,
-}
-
-fn ask(connection: &mut Connection, line: &str) -> Value {
-    let mut words = line.split(' ');
-    let mut command = redis::cmd(words.next().unwrap());
-    for word in words {
-        command.arg(word);
-    }
-    command
-        .query(connection)
-        .unwrap_or_else(|error| panic!("{line}: {error}"))
-}
-
-fn text(connection: &mut Connection, line: &str) -> String {
-    redis::from_redis_value(ask(connection, line)).unwrap()
-}
-
-/// What a node says of all nodes: their ids, epochs and slots, in order.
-fn view(node: &Redis) -> Vec<(String, String, Vec<String>)> {
-    let lines = text(&mut connect(node.addr), "CLUSTER NODES");
-    let mut nodes: Vec<_> = lines
-        .lines()
-        .map(|line| {
-            let words: Vec<&str> = line.split(' ').collect();
-            // A slot on its way stands in brackets.
-            let slots = words[8..].iter().filter(|slot| !slot.starts_with('['));
-            let slots = slots.map(|slot| slot.to_string()).collect();
-            (words[0].to_string(), words[6].to_string(), slots)
-        })
-        .collect();
-    nodes.sort();
-    nodes
-}
-
-impl Cluster {
-    fn start() -> Option<Cluster> {
-        let module = module().to_str().unwrap();
-        let dirs: Vec<TempDir> = SLOTS.iter().map(|_| tempfile::tempdir().unwrap()).collect();
-        let nodes = dirs.iter().map(|dir| {
-            let dir = dir.path().to_str().unwrap();
-            let settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
-            let more = ["--dir", dir, "--loadmodule", module];
-            Redis::start(&[settings, more].concat())
-        });
-        let nodes = nodes.collect::<Option<Vec<Redis>>>()?;
-        for (number, (node, (first, last))) in nodes.iter().zip(SLOTS).enumerate() {
-            let mut connection = connect(node.addr);
-            ask(
-                &mut connection,
-                &format!("CLUSTER ADDSLOTSRANGE {first} {last}"),
-            );
-            // Nodes of one epoch settle later who is right, and may take a moved slot back. A node
-            // takes an epoch only before it knows another.
-            let epoch = number + 1;
-            ask(
-                &mut connection,
-                &format!("CLUSTER SET-CONFIG-EPOCH {epoch}"),
-            );
-        }
-        for node in &nodes {
-            let mut connection = connect(node.addr);
-            for other in &nodes {
-                let port = other.addr.port();
-                ask(&mut connection, &format!("CLUSTER MEET 127.0.0.1 {port}"));
-            }
-        }
-        let cluster = Cluster { nodes, _dirs: dirs };
-        for node in &cluster.nodes {
-            let mut connection = connect(node.addr);
-            wait_for("the cluster", || {
-                let info = text(&mut connection, "CLUSTER INFO");
-                info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
-            });
-        }
-        cluster.settle();
-        Some(cluster)
-    }
-
-    /// Waits until all nodes have heard the same of each other. A node that takes a new epoch
-    /// before it has heard of the last one takes the same, and which of the two is right is then
-    /// settled by their names: a slot could go back to a node that has given it away, and each of
-    /// the two would send clients to the other for ever.
-    fn settle(&self) {
-        wait_for("the nodes to agree", || {
-            let views: Vec<_> = self.nodes.iter().map(view).collect();
-            let epochs: BTreeSet<&str> = views[0].iter().map(|node| node.1.as_str()).collect();
-            views.iter().all(|view| *view == views[0]) && epochs.len() == self.nodes.len()
-        });
-    }
-
-    fn client(&self) -> ClusterClient {
-        let nodes = self
-            .nodes
-            .iter()
-            .map(|node| format!("redis://{}", node.addr));
-        ClusterClient::new(nodes).unwrap()
-    }
-
-    fn connect(&self) -> ClusterConnection {
-        self.client().get_connection().unwrap()
-    }
-
-    /// Moves the slot of the key `seen` and all its keys to another node.
-    fn move_slot(&self, slot: u16, from: usize, to: usize) {
-        let mut source = connect(self.nodes[from].addr);
-        let mut target = connect(self.nodes[to].addr);
-        let source_id = text(&mut source, "CLUSTER MYID");
-        let target_id = text(&mut target, "CLUSTER MYID");
-        ask(
-            &mut target,
-            &format!("CLUSTER SETSLOT {slot} IMPORTING {source_id}"),
-        );
-        ask(
-            &mut source,
-            &format!("CLUSTER SETSLOT {slot} MIGRATING {target_id}"),
-        );
-        let keys = ask(&mut source, &format!("CLUSTER GETKEYSINSLOT {slot} 100"));
-        let keys: Vec<String> = redis::from_redis_value(keys).unwrap();
-        let port = self.nodes[to].addr.port();
-        for key in keys {
-            ask(
-                &mut source,
-                &format!("MIGRATE 127.0.0.1 {port} {key} 0 10000"),
-            );
-        }
-        // First the target, which takes a new epoch, then the source, and then who only watches.
-        let watcher = 3 - from - to;
-        for node in [to, from, watcher] {
-            let mut connection = connect(self.nodes[node].addr);
-            ask(
-                &mut connection,
-                &format!("CLUSTER SETSLOT {slot} NODE {target_id}"),
-            );
-        }
-        self.settle();
-    }
-}
 
 #[test]
 fn a_spread_filter_uses_every_node() {
@@ -190,15 +47,17 @@ fn a_spread_filter_uses_every_node() {
     assert_eq!(seen.count(&mut connection).unwrap(), 30_000);
 }
 
-/// Asks until there is an answer, past errors that pass by themselves. A cluster's client may hand
-/// on that a slot has moved, and know better at the next call.
+/// Asks until there is an answer, past errors that pass by themselves.
 fn answered(mut ask: impl FnMut() -> Result<Vec<bool>, BatchError>) -> Vec<bool> {
     wait_for_ok("an answer", || {
-        ask().inspect_err(|batch| {
-            let passes = batch.error.is_temporary() || matches!(batch.error, Error::Moved { .. });
-            assert!(passes, "{batch}");
-        })
+        ask().inspect_err(|batch| assert!(batch.error.is_temporary(), "{batch}"))
     })
+}
+
+#[track_caller]
+fn assert_known(known: &[bool]) {
+    let missing = known.iter().filter(|known| !**known).count();
+    assert_eq!(missing, 0, "of {}", known.len());
 }
 
 #[test]
@@ -207,12 +66,7 @@ fn a_slot_moves_while_items_are_added() {
         return;
     };
     let seen = BitmapFilter::create(&mut cluster.connect(), "seen", 100_000, 1e-9).unwrap();
-    let keys = ask(&mut connect(cluster.nodes[0].addr), "CLUSTER KEYSLOT seen");
-    let slot: u16 = redis::from_redis_value(keys).unwrap();
-    let owner = SLOTS
-        .iter()
-        .position(|(first, last)| (*first..=*last).contains(&slot))
-        .unwrap();
+    let (slot, owner) = cluster.slot("seen");
     let done = AtomicBool::new(false);
     let added = thread::scope(|scope| {
         let stop = StopOnDrop(&done);
@@ -235,8 +89,236 @@ fn a_slot_moves_while_items_are_added() {
     });
     let mut connection = cluster.connect();
     assert!(added.len() >= 100);
-    let known = answered(|| seen.contains_all(&mut connection, &added));
-    assert!(known.iter().all(|known| *known), "of {}", added.len());
+    assert_known(&answered(|| seen.contains_all(&mut connection, &added)));
+}
+
+#[test]
+fn a_filter_whose_keys_are_on_two_nodes_is_asked_and_grows() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let mut connection = cluster.connect();
+    let seen = SpreadFilter::create(&mut connection, "seen", 40, 1e-6, 1).unwrap();
+    let mut added = items("item", 300);
+    seen.add_all(&mut connection, &added).unwrap();
+    let (slot, from) = cluster.slot("{seen:0}");
+    let to = (from + 1) % 3;
+    let keys = cluster.begin_move(slot, from, to);
+    assert!(keys.len() >= 4, "{keys:?}");
+    let runtime = runtime();
+    let client = cluster.client();
+    let mut waiting = runtime.block_on(client.get_async_connection()).unwrap();
+    for key in keys {
+        cluster.move_key(&key, from, to);
+        let more = items(&format!("{key}-"), 100);
+        let (first, second) = more.split_at(50);
+        let new = seen.add_all(&mut connection, first).unwrap();
+        assert_eq!(new.len(), 50);
+        let adding = seen.add_all_async(&mut waiting, second);
+        assert_eq!(runtime.block_on(adding).unwrap().len(), 50);
+        added.extend(more);
+        let fresh = SpreadFilter::open(&mut connection, "seen").unwrap();
+        for filter in [&seen, &fresh] {
+            assert_known(&filter.contains_all(&mut connection, &added).unwrap());
+            let known = filter.contains_all_async(&mut waiting, &added);
+            assert_known(&runtime.block_on(known).unwrap());
+        }
+    }
+    // The generations that were made meanwhile are on the new node.
+    cluster.end_move(slot, from, to);
+    assert_known(&answered(|| seen.contains_all(&mut connection, &added)));
+}
+
+/// Adds batches until it is told to stop, and returns what was acknowledged.
+fn add_until(
+    done: &AtomicBool,
+    batches: &AtomicUsize,
+    name: &str,
+    mut add: impl FnMut(&[String]) -> Result<Vec<bool>, BatchError>,
+) -> Vec<String> {
+    let mut added = Vec::new();
+    while !done.load(Ordering::Relaxed) {
+        let batch = items(&format!("{name}{}-", added.len()), 50);
+        answered(|| add(&batch));
+        added.extend(batch);
+        batches.fetch_add(1, Ordering::Relaxed);
+    }
+    added
+}
+
+#[test]
+fn what_replicas_have_survives_moved_slots_and_failovers() {
+    let Some(mut cluster) = Cluster::with_replicas() else {
+        return;
+    };
+    let seen = SpreadFilter::create(&mut cluster.connect(), "seen", 400, 1e-4, 12).unwrap();
+    let seen = seen.with_replicas(1, Duration::from_secs(1));
+    let runtime = runtime();
+    let (client, (slot, owner)) = (cluster.client(), cluster.slot("{seen:0}"));
+    let (done, batches) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let added = thread::scope(|scope| {
+        let stop = StopOnDrop(&done);
+        let blocking = scope.spawn(|| {
+            let mut connection = client.get_connection().unwrap();
+            let add = |batch: &[String]| seen.add_all(&mut connection, batch);
+            add_until(&done, &batches, "blocking", add)
+        });
+        let waiting = scope.spawn(|| {
+            let connection = runtime.block_on(client.get_async_connection());
+            let mut connection = connection.unwrap();
+            let add =
+                |batch: &[String]| runtime.block_on(seen.add_all_async(&mut connection, batch));
+            add_until(&done, &batches, "waiting", add)
+        });
+        let go_on = || {
+            let before = batches.load(Ordering::Relaxed);
+            wait_for("more batches", || {
+                batches.load(Ordering::Relaxed) > before + 4
+            });
+        };
+        go_on();
+        for step in 0..3 {
+            cluster.move_slot(slot, (owner + step) % 3, (owner + step + 1) % 3);
+        }
+        go_on();
+        ask(&mut connect(cluster.nodes[3].addr), "CLUSTER FAILOVER");
+        cluster.wait_for_primary(3);
+        cluster.wait_for_replica(0);
+        go_on();
+        cluster.nodes[1].kill();
+        cluster.wait_for_primary(4);
+        cluster.nodes[1].start_again();
+        cluster.wait_for_replica(1);
+        go_on();
+        drop(stop);
+        [blocking, waiting]
+            .map(|adder| adder.join().unwrap())
+            .concat()
+    });
+    let mut connection = cluster.connect();
+    let fresh = SpreadFilter::open(&mut connection, "seen").unwrap();
+    for filter in [&seen, &fresh] {
+        assert_known(&answered(|| filter.contains_all(&mut connection, &added)));
+    }
+}
+
+#[test]
+fn an_addition_without_its_replicas_is_an_error_that_passes() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let mut connection = cluster.connect();
+    let seen = SpreadFilter::create(&mut connection, "seen", 40, 1e-6, 2).unwrap();
+    let wants = seen.clone().with_replicas(1, Duration::from_millis(5));
+    // Of one generation, and of several.
+    for items in [items("few", 10), items("many", 300)] {
+        let errors = [
+            wants.add_all(&mut connection, &items).unwrap_err(),
+            runtime().block_on(async {
+                let mut connection = cluster.client().get_async_connection().await.unwrap();
+                let adding = wants.add_all_async(&mut connection, &items);
+                adding.await.unwrap_err()
+            }),
+        ];
+        for batch in errors {
+            let is_alone = matches!(
+                &batch.error,
+                Error::Replicas {
+                    reached: 0,
+                    wanted: 1
+                }
+            );
+            assert!(is_alone, "{batch}");
+            assert!(batch.error.is_temporary() && batch.unknown().count() == items.len());
+        }
+        // No answer counts before the replicas have everything, and look-ups need none.
+        seen.add_all(&mut connection, &items).unwrap();
+        assert_known(&wants.contains_all(&mut connection, &items).unwrap());
+    }
+}
+
+#[test]
+fn a_node_that_comes_back_empty_is_noticed_and_restored() {
+    let Some(mut cluster) = Cluster::start() else {
+        return;
+    };
+    let mut connection = cluster.connect();
+    let seen = SpreadFilter::create(&mut connection, "g2", 400, 0.001, 16).unwrap();
+    let before = items("before", 4000);
+    seen.add_all(&mut connection, &before).unwrap();
+    cluster.nodes[1].kill();
+    cluster.nodes[1].start_again();
+    let shards = (0..16).map(|shard| format!("{{g2:{shard}}}"));
+    let of_node: BTreeSet<String> = shards.filter(|key| cluster.slot(key).1 == 1).collect();
+
+    // The process that runs, and one that begins.
+    let after = items("after", 2000);
+    let batch = wait_for_not_temporary(|| seen.add_all(&mut connection, &after).unwrap_err());
+    let Error::MissingKeys { keys, .. } = &batch.error else {
+        panic!("{batch}");
+    };
+    assert!(
+        of_node.iter().any(|key| keys[0].starts_with(key)),
+        "{keys:?}"
+    );
+    let error = SpreadFilter::open(&mut connection, "g2").unwrap_err();
+    let Error::MissingKeys { keys, .. } = error else {
+        panic!("{error}");
+    };
+    let first: BTreeSet<String> = keys.into_iter().filter(|key| key.ends_with('}')).collect();
+    assert_eq!(first, of_node);
+    let restore = |connection| SpreadFilter::restore(connection, "g2", 400, 0.001, 16);
+    let (restored, lost) = restore(&mut connection).unwrap();
+    assert!(of_node.iter().all(|key| lost.contains(key)), "{lost:?}");
+
+    // A process that remembers more than there is learns of the loss, whoever has restored it.
+    let error = seen.add_all(&mut connection, &after).unwrap_err().error;
+    assert!(matches!(error, Error::MissingKeys { .. }), "{error}");
+    restored.add_all(&mut connection, &after).unwrap();
+    let fresh = SpreadFilter::open(&mut connection, "g2").unwrap();
+    let of_batch = after.iter().zip(&batch.answers);
+    let acknowledged = of_batch.filter(|(_, answer)| answer.is_some()).count();
+    assert!((500..2000).contains(&acknowledged), "{acknowledged}");
+    for filter in [&restored, &fresh] {
+        assert_known(&filter.contains_all(&mut connection, &after).unwrap());
+        let known = filter.contains_all(&mut connection, &before).unwrap();
+        let known = known.iter().filter(|known| **known).count();
+        assert!((2000..3500).contains(&known), "{known}");
+    }
+}
+
+fn wait_for_not_temporary(mut fail: impl FnMut() -> BatchError) -> BatchError {
+    let mut last = None;
+    wait_for("the node", || {
+        let batch = fail();
+        let is_last = !batch.error.is_temporary();
+        last = Some(batch);
+        is_last
+    });
+    last.unwrap()
+}
+
+#[test]
+fn a_call_ends_while_the_cluster_is_down() {
+    let Some(mut cluster) = Cluster::start() else {
+        return;
+    };
+    // Of a node that lives, and only answers that the cluster is down.
+    let mut names = (0..).map(|number| format!("seen{number}"));
+    let name = names.find(|name| cluster.slot(&format!("{{{name}:0}}")).1 == 0);
+    let seen = SpreadFilter::create(&mut cluster.connect(), &name.unwrap(), 1000, 0.01, 1);
+    let seen = seen.unwrap();
+    let mut connection = cluster.connect();
+    cluster.nodes[1].kill();
+    let mut other = connect(cluster.nodes[0].addr);
+    wait_for("the cluster to be down", || {
+        let info: String = redis::from_redis_value(ask(&mut other, "CLUSTER INFO")).unwrap();
+        info.contains("cluster_state:fail")
+    });
+    let call = thread::spawn(move || seen.add(&mut connection, "a").unwrap_err());
+    wait_for("the end of the call", || call.is_finished());
+    let error = call.join().unwrap();
+    assert!(error.is_temporary(), "{error:?}");
 }
 
 #[test]

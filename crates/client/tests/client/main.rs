@@ -14,6 +14,7 @@ mod cluster;
 mod failures;
 mod guard;
 mod layouts;
+mod nodes;
 mod sentinel;
 mod spread;
 mod support;

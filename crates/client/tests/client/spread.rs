@@ -157,13 +157,124 @@ fn one_that_was_made_otherwise_is_not_opened() {
             let error = SpreadFilter::create(&mut connection, name, 1000, 0.01, 4).unwrap_err();
             assert!(matches!(error, Error::Name(_)), "{error}");
         }
+        let other = SpreadFilter::create(&mut connection, "other", 1000, 0.01, 1).unwrap();
         let mut set = redis::cmd("SET");
         set.arg("{other:0}")
             .arg("text")
             .exec(&mut connection)
             .unwrap();
-        let other = SpreadFilter::create(&mut connection, "other", 1000, 0.01, 1).unwrap();
         let error = other.add(&mut connection, "a").unwrap_err();
         assert!(matches!(error, Error::WrongType { .. }), "{error:?}");
+    }
+}
+
+/// The keys that an error names.
+fn missing(error: Error) -> Vec<String> {
+    match error {
+        Error::MissingKeys { name, keys } if name == "seen" => keys,
+        error => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn each_key_that_is_lost_is_named_and_made_again() {
+    let all = items("item", 300);
+    let keys = [
+        "{seen:1}",
+        "{seen:1}:1",
+        "{seen:1}:2",
+        "{seen:1}:generations",
+    ];
+    // Each alone, and several together: the oldest, the newest, and all of a shard.
+    let losses: [&[&str]; 8] = [
+        &keys[..1],
+        &keys[1..2],
+        &keys[2..3],
+        &keys[3..],
+        &keys[..2],
+        &keys[2..],
+        &keys,
+        &["{seen}:parameters", keys[0]],
+    ];
+    for host in with_filters() {
+        for lost in losses {
+            let mut connection = host.connect();
+            let seen = SpreadFilter::create(&mut connection, "seen", 40, 1e-6, 2).unwrap();
+            // A process that knows of no growth.
+            let early = SpreadFilter::open(&mut connection, "seen").unwrap();
+            seen.add_all(&mut connection, &all).unwrap();
+            let card = redis::cmd("EXISTS").arg(&keys).query(&mut connection);
+            assert_eq!(card, Ok(4), "the shard has three generations");
+            redis::cmd("DEL").arg(lost).exec(&mut connection).unwrap();
+
+            let mut lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
+            for filter in [&seen, &early] {
+                let error = filter.add_all(&mut connection, &items("more", 300));
+                let error = error.unwrap_err().error;
+                assert!(lost.contains(&missing(error)[0]), "{lost:?}");
+                let error = filter.contains_all(&mut connection, &items("none", 300));
+                let error = error.unwrap_err().error;
+                assert!(lost.contains(&missing(error)[0]), "{lost:?}");
+                let error = filter.count(&mut connection).unwrap_err();
+                assert!(lost.contains(&missing(error)[0]), "{lost:?}");
+            }
+            match SpreadFilter::open(&mut connection, "seen").unwrap_err() {
+                Error::NotFound { key, .. } => assert_eq!(key, lost[0]),
+                error => assert!(lost.contains(&missing(error)[0]), "{lost:?}"),
+            }
+            let error = SpreadFilter::create(&mut connection, "seen", 40, 1e-6, 2).unwrap_err();
+            assert!(lost.contains(&missing(error)[0]), "{lost:?}");
+
+            let restored = SpreadFilter::restore(&mut connection, "seen", 40, 1e-6, 2);
+            let (restored, mut named) = restored.unwrap();
+            // Of a shard that is lost with its record nobody knows how far it had grown.
+            if lost.len() == 4 {
+                lost = vec![keys[0].into(), keys[3].into()];
+            } else if lost.len() == 2 && lost[0] == keys[2] {
+                lost = vec![keys[3].into()];
+            }
+            named.sort();
+            lost.sort();
+            assert_eq!(named, lost);
+            let more = items("more", 500);
+            let new = restored.add_all(&mut connection, &more).unwrap();
+            assert!(new.iter().filter(|new| **new).count() > 200);
+            let again = SpreadFilter::restore(&mut connection, "seen", 40, 1e-6, 2);
+            assert!(again.unwrap().1.is_empty());
+            let fresh = SpreadFilter::open(&mut connection, "seen").unwrap();
+            for filter in [&restored, &fresh] {
+                let known = filter.contains_all(&mut connection, &more).unwrap();
+                assert!(known.iter().all(|known| *known), "{lost:?}");
+            }
+            fresh.delete(&mut connection).unwrap();
+            let keys: usize = redis::cmd("DBSIZE").query(&mut connection).unwrap();
+            assert_eq!(keys, 0);
+        }
+    }
+}
+
+#[test]
+fn one_that_was_never_finished_is_finished_by_the_next_program() {
+    for host in with_filters() {
+        let mut connection = host.connect();
+        let seen = SpreadFilter::create(&mut connection, "seen", 1000, 0.01, 4).unwrap();
+        // As a program leaves it that ends in the middle.
+        let unfinished = format!("{}, unfinished", seen.parameters());
+        let set = redis::cmd("SET")
+            .arg("{seen}:parameters")
+            .arg(&unfinished)
+            .take();
+        set.exec(&mut connection).unwrap();
+        redis::cmd("DEL")
+            .arg("{seen:3}")
+            .arg("{seen:3}:generations")
+            .exec(&mut connection)
+            .unwrap();
+        let open = SpreadFilter::open(&mut connection, "seen");
+        assert!(matches!(open, Err(Error::NotFound { .. })), "{open:?}");
+        let other = SpreadFilter::create(&mut connection, "seen", 1000, 0.01, 5);
+        assert!(matches!(other, Err(Error::OtherParameters { .. })));
+        SpreadFilter::create(&mut connection, "seen", 1000, 0.01, 4).unwrap();
+        SpreadFilter::open(&mut connection, "seen").unwrap();
     }
 }

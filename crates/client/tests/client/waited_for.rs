@@ -2,14 +2,18 @@
 //! look at each is enough.
 
 use everbloom_client::{BitmapFilter, Error, SpreadFilter};
-use redis::Client;
+use everbloom_dev::PATIENCE;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client};
 
 use crate::support::{Host, items, runtime, with_bitmaps, with_filters};
 
 async fn connect(host: &Host) -> MultiplexedConnection {
     let client = Client::open(format!("redis://{}", host.addr)).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
+    // By default it waits for half a second, which is not much on a busy machine.
+    let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
+    let connection = client.get_multiplexed_async_connection_with_config(&config);
+    connection.await.unwrap()
 }
 
 #[test]
