@@ -33,6 +33,9 @@ pub struct Context {
     /// Whether no filter may be made in the blocked layout, because a RedisBloom may have to
     /// follow.
     pub classic_only: bool,
+    /// Whether changes go to replicas, of which one may have an older version that knows no
+    /// windows.
+    pub has_replicas: bool,
 }
 
 impl Context {
@@ -119,6 +122,7 @@ impl Default for Context {
             keys: KeySource::default(),
             now_ms: 0,
             classic_only: false,
+            has_replicas: false,
         }
     }
 }

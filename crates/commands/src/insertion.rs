@@ -17,6 +17,8 @@ pub(crate) struct Replayed {
     pub(crate) add: &'static [u8],
     /// What stands between the key and the items.
     pub(crate) before_items: &'static [&'static [u8]],
+    /// Whether a request is repeated as it is when all its items were added.
+    pub(crate) repeats: bool,
 }
 
 /// What an insertion has changed so far. The items borrow from the requests.
@@ -68,7 +70,9 @@ impl<'a> Insertion<'a> {
         let only_items = self.header.is_none() && self.advance.is_none();
         match self.items.len() {
             0 if only_items => {}
-            added if only_items && added == items => changes.repeat(request.first()),
+            added if only_items && added == items && replayed.repeats => {
+                changes.repeat(request.first());
+            }
             _ => self.note(replayed, request.key(), changes),
         }
     }

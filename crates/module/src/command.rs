@@ -86,6 +86,7 @@ fn client_context() -> Context {
         now_ms: now_ms(),
         max_filter_bytes: config::max_filter_bytes(),
         classic_only: config::redisbloom_compatible(),
+        has_replicas: true,
         ..Context::default()
     }
 }

@@ -102,6 +102,7 @@ impl<'a> Call<'a> {
             keys: KeySource(Key::random),
             now_ms: self.now.ms,
             classic_only: false,
+            has_replicas: false,
         }
     }
 

@@ -13,11 +13,30 @@ pub(crate) const ADD: &str = "bf.add";
 pub(crate) const MADD: &str = "bf.madd";
 
 /// How a log replays an insertion.
-pub(super) const REPLAYED: Replayed = Replayed {
+const REPLAYED: Replayed = Replayed {
     create: b"BF.LOADCHUNK",
     add: b"BF.MADD",
     before_items: &[],
+    repeats: true,
 };
+
+/// The same for a window that replicas follow. One with an older version refuses the header of a
+/// window. Then it must refuse the items, too: `BF.ADD` would make a filter that never forgets.
+const REPLAYED_IF_THERE: Replayed = Replayed {
+    add: b"BF.INSERT",
+    before_items: &[b"NOCREATE", b"ITEMS"],
+    repeats: false,
+    ..REPLAYED
+};
+
+/// How the insertions into a filter are replayed.
+#[inline]
+fn replayed(context: &LazyContext<'_>, filter: &ScalableBloomFilter) -> Replayed {
+    match filter.window().is_some() && context.has_replicas {
+        true => REPLAYED_IF_THERE,
+        false => REPLAYED,
+    }
+}
 
 /// `BF.ADD key item`
 pub fn add(
@@ -42,11 +61,11 @@ pub fn add(
         Ok(new) => answers.boolean(new),
         Err(error) => answers.error(error),
     };
-    let owner = Owner::RequestEach;
+    let (owner, replayed) = (Owner::RequestEach, replayed(context, filter));
     let answered = insert_items(context, filter, &mut added, items, owner, emit);
     match run.len() {
-        1 => added.note_request(REPLAYED, run, 1, changes),
-        _ => added.note(REPLAYED, run.key(), changes),
+        1 => added.note_request(replayed, run, 1, changes),
+        _ => added.note(replayed, run.key(), changes),
     }
     run.take(answered);
 }
@@ -65,8 +84,8 @@ pub fn madd(
     let added = items.and_then(|items| {
         changes.touch();
         let (mut added, missing) = (Insertion::default(), || context.defaults.into());
-        insert_all(context, missing, items, slot, &mut added, answers)?;
-        added.note_request(REPLAYED, &request, items.len(), changes);
+        let replayed = insert_all(context, missing, items, slot, &mut added, answers)?;
+        added.note_request(replayed, &request, items.len(), changes);
         Ok(())
     });
     if let Err(error) = added {
@@ -74,7 +93,8 @@ pub fn madd(
     }
 }
 
-/// Adds the items of one request and answers with an array. After an error, nothing was answered.
+/// Adds the items of one request and answers with an array. Returns how that is replayed. After an
+/// error, nothing was answered.
 pub(super) fn insert_all<'a>(
     context: &LazyContext<'_>,
     missing: impl FnOnce() -> Parameters,
@@ -82,9 +102,9 @@ pub(super) fn insert_all<'a>(
     slot: &mut Slot<'_>,
     added: &mut Insertion<'a>,
     answers: &mut dyn Answers,
-) -> Result<(), CommandError> {
+) -> Result<Replayed, CommandError> {
     let filter = filter_or_new(context, missing, slot, added)?;
-    let owner = Owner::OneRequest;
+    let (owner, replayed) = (Owner::OneRequest, replayed(context, filter));
     let (each, may_end) = (items.iter().copied(), may_end_early(filter, items.len()));
     let element = |answers: &mut dyn Answers, result| match result {
         Ok(new) => answers.boolean(new),
@@ -103,7 +123,7 @@ pub(super) fn insert_all<'a>(
         let emit = |result| element(answers, result);
         insert_items(context, filter, added, each, owner, emit);
     }
-    Ok(())
+    Ok(replayed)
 }
 
 /// Whether the array of answers may be shorter than the items: it ends with the first item that a

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::add::{REPLAYED, insert_all};
+use super::add::insert_all;
 use super::{Parameters, window};
 use crate::args::Args;
 use crate::context::LazyContext;
@@ -194,8 +194,8 @@ pub fn insert(
             return Err(CommandError::NotFound);
         }
         let (mut added, missing) = (Insertion::default(), || insert.parameters);
-        insert_all(context, missing, insert.items, slot, &mut added, answers)?;
-        added.note(REPLAYED, insert.key, changes);
+        let replayed = insert_all(context, missing, insert.items, slot, &mut added, answers)?;
+        added.note(replayed, insert.key, changes);
         Ok(())
     });
     inserted.unwrap_or_else(|error| answers.error(error));

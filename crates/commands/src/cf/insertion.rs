@@ -26,6 +26,7 @@ pub(super) const REPLAYED: Replayed = Replayed {
     create: b"CF.LOADCHUNK",
     add: b"CF.INSERT",
     before_items: &[b"ITEMS"],
+    repeats: true,
 };
 
 /// The most items that are hashed, and their memory prefetched, before the first is tried.

@@ -54,6 +54,37 @@ fn a_window_of_seconds_forgets() {
 }
 
 #[test]
+fn a_replica_that_refuses_a_window_refuses_its_items() {
+    let mut keys = host();
+    keys.context.has_replicas = true;
+    keys.say("BF.RESERVE k 0.001 1000 WINDOW SECONDS 100 SEED 1");
+    keys.say("BF.ADD k a");
+    keys.say("BF.MADD k a b c");
+    keys.say("BF.INSERT k ITEMS d");
+    keys.context.now_ms += 30_000;
+    keys.say("BF.ADD k e");
+    keys.say("BF.ADD plain a");
+    keys.say("BF.ADD plain b");
+    let log = keys.log_text();
+    assert!(log[0].starts_with("BF.LOADCHUNK k 1 "), "{log:?}");
+    assert_eq!(
+        log[1..6],
+        [
+            "BF.INSERT k NOCREATE ITEMS a",
+            "BF.INSERT k NOCREATE ITEMS b c",
+            "BF.INSERT k NOCREATE ITEMS d",
+            "BF.ADVANCE k 1 AT 1700000025000",
+            "BF.INSERT k NOCREATE ITEMS e",
+        ]
+    );
+    // Every other filter is followed as before.
+    assert_eq!(log[7..], ["BF.MADD plain a", "BF.ADD plain b"]);
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+}
+
+#[test]
 fn a_window_of_items_remembers_the_last_ones() {
     let mut keys = host();
     assert_eq!(

@@ -256,6 +256,28 @@ fn a_replica_has_everything_that_its_primary_had_and_gets() {
     );
 }
 
+/// An older module refuses the header of a window. Here the key is missing for another reason.
+#[test]
+fn a_replica_without_a_window_does_not_make_a_filter_that_never_forgets() {
+    let Some(primary) = Host::start(&[]) else {
+        return;
+    };
+    let replica = replica_of(&primary, &["--replica-read-only", "no"], &[]);
+    let (mut client, mut follower) = (primary.client(), replica.client());
+    client.ok("BF.RESERVE w 0.01 100 WINDOW SECONDS 3600");
+    wait_for("the window", || follower.number("EXISTS w") == 1);
+    follower.ok("DEL w");
+    client.ok("BF.ADD w a");
+    client.ok("BF.MADD w b c");
+    client.ok("BF.INSERT w ITEMS d");
+    client.ok("SET last 1");
+    wait_for("what came last", || follower.number("EXISTS last") == 1);
+    assert_eq!(follower.number("EXISTS w"), 0);
+    if from_redis_7() {
+        assert!(replica.log().contains("not found"), "{}", replica.log());
+    }
+}
+
 /// Replicas and sub-replicas are told what changed, and nothing else.
 #[test]
 fn what_changes_nothing_is_not_sent() {
