@@ -31,24 +31,20 @@ pub const ALLOW_BUSY: Flags = Flags(1 << 11);
 /// Not entered in the slow log.
 pub const SKIP_SLOWLOG: Flags = Flags(1 << 12);
 
-/// Runs while data is being loaded, as [`LOADING`], which COMMAND shows of its subcommands only.
-pub const WHILE_LOADING: Flags = Flags(1 << 13);
 /// Inside MULTI it runs at once and is not queued.
-pub const AT_ONCE: Flags = Flags(1 << 14);
+pub const AT_ONCE: Flags = Flags(1 << 13);
 /// Ends the open transaction when it is refused.
-pub const DISCARDS: Flags = Flags(1 << 15);
+pub const DISCARDS: Flags = Flags(1 << 14);
 /// Other settings may be in force after it.
-pub const CHANGES_SETTINGS: Flags = Flags(1 << 16);
+pub const CHANGES_SETTINGS: Flags = Flags(1 << 15);
 /// Changes the database that later commands of the connection work on.
-pub const SELECTS: Flags = Flags(1 << 17);
+pub const SELECTS: Flags = Flags(1 << 16);
 /// Refused unless a setting allows it.
-pub const PROTECTED: Flags = Flags(1 << 18);
+pub const PROTECTED: Flags = Flags(1 << 17);
 /// Refused as writes are when nothing can be made to last: clients ask by it whether all is well.
-pub const TELLS_HEALTH: Flags = Flags(1 << 19);
-/// COMMAND does not show its subcommands.
-pub const HIDES_SUBCOMMANDS: Flags = Flags(1 << 20);
+pub const TELLS_HEALTH: Flags = Flags(1 << 18);
 /// The reply depends on the protocol, for which a host may have to ask.
-pub const DEPENDS_ON_PROTOCOL: Flags = Flags(1 << 21);
+pub const DEPENDS_ON_PROTOCOL: Flags = Flags(1 << 19);
 
 /// The names of those that COMMAND shows.
 const NAMES: [&str; 13] = [
@@ -103,6 +99,6 @@ mod tests {
         assert!(!set.has(ADMIN) && !Flags::NONE.has(set));
         assert_eq!(set.names().collect::<Vec<_>>(), ["write", "fast"]);
         assert_eq!(SKIP_SLOWLOG.names().collect::<Vec<_>>(), ["skip_slowlog"]);
-        assert_eq!(WHILE_LOADING.names().count(), 0);
+        assert_eq!(AT_ONCE.names().count(), 0);
     }
 }

@@ -139,7 +139,7 @@ impl Connection {
             ..Settings::default()
         };
         settings.bf.layout = layout(name);
-        let server = Server::new(settings, 1, registry().commands().len(), None);
+        let server = Server::new(settings, 1, registry().len(), None);
         Connection {
             settings: server.config.snapshot(),
             server,
@@ -281,7 +281,7 @@ fn replay(name: &str) -> usize {
     std::fs::write(log.join("appendonly.aof.1.incr.aof"), bytes).unwrap();
 
     let persistence = Persistence::open(&settings.data).unwrap();
-    let server = Server::new(settings, 1, registry().commands().len(), persistence);
+    let server = Server::new(settings, 1, registry().len(), persistence);
     let store = &server.store;
     counted(&mut || {
         let mut replayer = Replayer::new(&server);

@@ -15,6 +15,7 @@ use everbloom_store::keyspace::{Entry, View};
 
 use crate::config::Settings;
 use crate::locked::Locked;
+use crate::native::error;
 use crate::offload::Work;
 use crate::server::Server;
 use crate::session::Session;
@@ -147,13 +148,15 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A command with its index in the registry.
+/// A command or a subcommand, with its index in the registry.
 #[derive(Debug)]
 pub struct Registered {
     /// The index, by which statistics are kept.
     pub index: usize,
     /// Its row.
     pub row: Command,
+    /// Its subcommands.
+    pub subcommands: Vec<Registered>,
 }
 
 impl Deref for Registered {
@@ -165,6 +168,18 @@ impl Deref for Registered {
 }
 
 impl Registered {
+    /// A command and its subcommands, with the next indices.
+    fn new(row: Command, next: &mut usize) -> Self {
+        let index = *next;
+        *next += 1;
+        let subcommands = row.subcommands.iter();
+        Registered {
+            index,
+            subcommands: subcommands.map(|row| Registered::new(*row, next)).collect(),
+            row,
+        }
+    }
+
     /// Whether it works on the value of one key, and replies at once.
     #[inline]
     pub fn is_on_value(&self) -> bool {
@@ -174,6 +189,25 @@ impl Registered {
             Handler::Filter(Bloom(_) | Cuckoo(_)) | Handler::Text(_)
         )
     }
+
+    /// The subcommand that a call of this command names, or this command if it has none. It itself
+    /// answers HELP, too.
+    #[inline]
+    pub fn of_call(&self, args: &[&[u8]]) -> Result<&Registered, Reply> {
+        match args.get(1) {
+            Some(word) if !self.subcommands.is_empty() => self.subcommand(word),
+            _ => Ok(self),
+        }
+    }
+
+    fn subcommand(&self, word: &[u8]) -> Result<&Registered, Reply> {
+        if word.eq_ignore_ascii_case(b"HELP") {
+            return Ok(self);
+        }
+        let is_named = |row: &&Registered| row.own_name().as_bytes().eq_ignore_ascii_case(word);
+        let named = self.subcommands.iter().find(is_named);
+        named.ok_or_else(|| error::unknown_subcommand(word, self.name))
+    }
 }
 
 /// The commands by name.
@@ -181,6 +215,8 @@ impl Registered {
 pub struct Registry {
     commands: Vec<Registered>,
     by_name: HashMap<&'static [u8], usize, foldhash::fast::FixedState>,
+    /// How many commands and subcommands there are.
+    len: usize,
 }
 
 /// The maximum length of a name.
@@ -189,15 +225,18 @@ pub(crate) const MAX_NAME_BYTES: usize = 32;
 impl Registry {
     /// A registry of these commands.
     pub fn new(rows: impl Iterator<Item = Command>) -> Self {
-        let commands: Vec<Registered> = rows
-            .enumerate()
-            .map(|(index, row)| Registered { index, row })
-            .collect();
+        let mut len = 0;
+        let commands: Vec<Registered> = rows.map(|row| Registered::new(row, &mut len)).collect();
         let by_name = commands
             .iter()
-            .map(|command| (command.name.as_bytes(), command.index))
+            .enumerate()
+            .map(|(at, command)| (command.name.as_bytes(), at))
             .collect();
-        Registry { commands, by_name }
+        Registry {
+            commands,
+            by_name,
+            len,
+        }
     }
 
     /// The command of this name, in any case.
@@ -209,20 +248,22 @@ impl Registry {
         lower.make_ascii_lowercase();
         self.by_name
             .get(&*lower)
-            .and_then(|index| self.commands.get(*index))
-    }
-
-    /// The row at this index.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "places come from the registry itself"
-    )]
-    pub fn row(&self, index: usize) -> &Command {
-        &self.commands[index].row
+            .and_then(|at| self.commands.get(*at))
     }
 
     /// All commands.
     pub fn commands(&self) -> &[Registered] {
         &self.commands
+    }
+
+    /// All commands, each before its subcommands.
+    pub fn all(&self) -> impl Iterator<Item = &Registered> {
+        let commands = self.commands.iter();
+        commands.flat_map(|command| std::iter::once(command).chain(&command.subcommands))
+    }
+
+    /// How many commands and subcommands there are: their indices are below.
+    pub fn len(&self) -> usize {
+        self.len
     }
 }

@@ -6,14 +6,15 @@ use everbloom_resp::Protocol;
 use everbloom_store::clock::Now;
 use parking_lot::MutexGuard;
 
+use crate::call::Registered;
 use crate::clients::{Client, ClientState};
 use crate::offload::Offload;
 
 /// A command waiting for EXEC.
 #[derive(Debug)]
 pub struct Queued {
-    /// The command's index in the registry.
-    pub command: usize,
+    /// The command.
+    pub command: &'static Registered,
     /// Its arguments, the name first.
     pub args: Vec<Vec<u8>>,
 }
@@ -31,7 +32,7 @@ pub struct Transaction {
 
 impl Transaction {
     /// Queues a command, unless EXEC will refuse all.
-    pub fn queue(&mut self, command: usize, args: &[&[u8]]) {
+    pub fn queue(&mut self, command: &'static Registered, args: &[&[u8]]) {
         if self.aborted {
             return;
         }

@@ -1,9 +1,12 @@
 //! Slow commands: SLOWLOG.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use everbloom_commands::flags::SKIP_SLOWLOG;
 use parking_lot::Mutex;
 
+use crate::call::Command;
 use crate::config::Settings;
 use crate::session::Session;
 use everbloom_store::clock::Now;
@@ -43,15 +46,25 @@ const MAX_ARGS: usize = 32;
 const MAX_ARG_BYTES: usize = 128;
 
 impl SlowLog {
-    /// Adds a command.
+    /// Adds a command that took this long, if that counts as slow.
+    #[inline]
     pub fn note(
         &self,
         settings: &Settings,
         session: &Session,
         now: Now,
-        micros: i64,
-        args: &[&[u8]],
+        took: Duration,
+        (command, args): (&Command, &[&[u8]]),
     ) {
+        let threshold = settings.slowlog_log_slower_than;
+        let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
+        if threshold >= 0 && micros >= threshold && !command.flags.has(SKIP_SLOWLOG) {
+            self.add(settings, session, now, micros, args);
+        }
+    }
+
+    #[cold]
+    fn add(&self, settings: &Settings, session: &Session, now: Now, micros: i64, args: &[&[u8]]) {
         let mut state = self.0.lock();
         let id = state.next_id;
         state.next_id += 1;

@@ -63,7 +63,7 @@ impl Server {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
         };
-        let commands = registry().commands().len();
+        let commands = registry().len();
         let listeners = listen(&settings).map_err(StartError::Entrance)?;
         let watched = match settings.metrics_port {
             0 => Vec::new(),

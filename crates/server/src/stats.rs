@@ -82,9 +82,10 @@ pub struct CommandStats {
 }
 
 impl CommandStats {
-    /// Counts calls that ran, and took this many nanoseconds together.
+    /// Counts calls that ran, and took this long together.
     #[inline]
-    pub fn ran(&self, calls: u64, nanos: u64, failed: u64) {
+    pub fn ran(&self, calls: u64, took: Duration, failed: u64) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.calls.add(calls);
         self.nanos.add(nanos);
         self.failed.add(failed);
@@ -307,8 +308,8 @@ mod tests {
     #[test]
     fn commands_that_ran_at_once_count_as_equal_parts() {
         let stats = CommandStats::default();
-        stats.ran(1000, 300_000, 1);
-        stats.ran(1, 1_000_000, 0);
+        stats.ran(1000, Duration::from_micros(300), 1);
+        stats.ran(1, Duration::from_millis(1), 0);
         assert_eq!((stats.calls.get(), stats.failed.get()), (1001, 1));
         let counts: Vec<u64> = stats.times.counts().collect();
         // 300 ns each, and a millisecond.

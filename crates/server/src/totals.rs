@@ -9,7 +9,7 @@ use crate::stats::{self, CommandStats, Counter};
 
 /// A command that was sent, and what all workers counted for it.
 pub struct Sent {
-    /// The command.
+    /// The command, or the subcommand as in `config|set`.
     pub name: &'static str,
     /// Its index in the registry.
     pub index: usize,
@@ -25,7 +25,7 @@ pub struct Sent {
 
 /// The commands that were sent.
 pub fn sent(registry: &'static Registry, server: &Server) -> impl Iterator<Item = Sent> {
-    let sums = registry.commands().iter().map(|row| {
+    let sums = registry.all().map(|row| {
         let sum = |of: fn(&CommandStats) -> &Counter| {
             let stats = stats::of_command(&server.workers, row.index);
             stats.map(|it| of(it).get()).sum()

@@ -72,7 +72,7 @@ impl Instance {
     ) -> Result<Self, String> {
         let shared = Arc::new(machine.clone());
         let persistence = Persistence::on_machine(Arc::new(disk.clone()), shared, &settings.data);
-        let server = Server::new(settings, 1, registry().commands().len(), Some(persistence));
+        let server = Server::new(settings, 1, registry().len(), Some(persistence));
         let persistence = server.store.persistence().unwrap();
         let log = load::load(&server.store, persistence, &mut Replayer::new(&server));
         let log = log.map_err(|problem| format!("the server does not start: {problem}"))?;

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use everbloom_commands::flags::{
-    AT_ONCE, DENYOOM, Flags, LOADING, NO_AUTH, NO_MULTI, PROTECTED, TELLS_HEALTH, WHILE_LOADING,
-    WRITE,
+    AT_ONCE, DENYOOM, Flags, LOADING, NO_AUTH, NO_MULTI, PROTECTED, TELLS_HEALTH, WRITE,
 };
 use everbloom_resp::Reply;
 
@@ -82,8 +81,7 @@ pub fn is_queued(session: &Session, command: &Command) -> bool {
 
 #[cold]
 fn refused_in_trouble(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
-    if server.store.health.is_loading() && !command.flags.has(Flags::of(&[LOADING, WHILE_LOADING]))
-    {
+    if server.store.health.is_loading() && !command.flags.has(LOADING) {
         return Some(Reply::error(
             "LOADING Redis is loading the dataset in memory",
         ));

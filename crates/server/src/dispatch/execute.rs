@@ -58,12 +58,19 @@ pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usi
 
 fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: &[&[u8]]) {
     let Some(name) = args.first() else { return };
-    let Some(command) = command else {
+    let Some(container) = command else {
         if is_of_http(name) {
             return hang_up(turn.session);
         }
         let reply = refuse(turn.session, unknown_command(args));
         return turn.send(&reply);
+    };
+    let command = match container.of_call(args) {
+        Ok(command) => command,
+        Err(unknown) => {
+            let reply = refuse(turn.session, unknown);
+            return turn.send(&reply);
+        }
     };
     turn.last = Some(command);
     let reply = match admit(turn.server, turn.settings, turn.session, command, args) {
@@ -146,7 +153,7 @@ fn hang_up(session: &mut Session) {
 
 fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) -> Reply {
     if let Some(transaction) = &mut session.transaction {
-        transaction.queue(command.index, args);
+        transaction.queue(command, args);
     }
     Reply::Simple("QUEUED".into())
 }

@@ -57,7 +57,7 @@ impl<'s> Replayer<'s> {
             server,
             settings,
             session: nobody(),
-            stats: WorkerStats::new(registry().commands().len()),
+            stats: WorkerStats::new(registry().len()),
             refused: 0,
             first_refusal: None,
         }

@@ -10,14 +10,11 @@ use everbloom_store::keyspace::{Entry, Footprint, View};
 use super::value::{self, Stored, read_slot};
 use crate::call::{Call, Handler};
 use crate::locked::Locked;
-use crate::native::{long, subcommand};
+use crate::native::long;
 
 /// Locks the keys of a command and runs it. A command on one value writes its answer into
 /// `answers`; any other returns it.
 pub fn run(call: &mut Call<'_>, answers: &mut dyn Answers) -> Option<Reply> {
-    if let Err(reply) = choose_subcommand(call) {
-        return Some(reply);
-    }
     let (command, keyspace) = (call.command, &call.server.store.keyspace);
     let mut footprint = Footprint::none();
     let writes = command.flags.has(WRITE);
@@ -47,9 +44,6 @@ pub fn run_locked(
     locked: &mut Locked<'_>,
     answers: &mut dyn Answers,
 ) -> Option<Reply> {
-    if let Err(reply) = choose_subcommand(call) {
-        return Some(reply);
-    }
     let reply = match call.command.handler {
         Handler::Filter(Function::Bloom(action)) => return run_on(call, action, locked, answers),
         Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, locked, answers),
@@ -63,15 +57,6 @@ pub fn run_locked(
     };
     locked.log_expired();
     Some(reply.unwrap_or_else(|refusal| refusal))
-}
-
-/// Resolves a container command to the named subcommand. An error is the reply to a call that needs
-/// no running.
-fn choose_subcommand(call: &mut Call<'_>) -> Result<(), Reply> {
-    if !call.command.subcommands.is_empty() {
-        call.command = subcommand::choose(call.command, call.args)?;
-    }
-    Ok(())
 }
 
 /// Runs one request on the value of its key.

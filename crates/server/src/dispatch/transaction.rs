@@ -2,6 +2,7 @@
 //! shards. So nobody sees half a transaction, and two transactions cannot deadlock.
 
 use std::mem;
+use std::time::Instant;
 
 use everbloom_commands::Answers;
 use everbloom_commands::flags::{CHANGES_SETTINGS, WRITE};
@@ -29,13 +30,8 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
         return Some(Reply::error(text));
     }
     let queued = &transaction.queued;
-    let refused = queued.iter().find_map(|queued| {
-        refused_now(
-            call.server,
-            call.settings,
-            call.registry.row(queued.command),
-        )
-    });
+    let refused = |queued: &Queued| refused_now(call.server, call.settings, queued.command);
+    let refused = queued.iter().find_map(refused);
     if let Some(reason) = refused {
         return Some(discarded(call, &reason));
     }
@@ -50,8 +46,7 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
         return Some(Reply::NullArray);
     }
     run_all(call, queued, &mut locked, answers);
-    let row = |queued: &Queued| call.registry.row(queued.command);
-    let writes = queued.iter().any(|queued| row(queued).flags.has(WRITE));
+    let writes = queued.iter().any(|queued| queued.command.flags.has(WRITE));
     locked.commit(call.session, writes);
     None
 }
@@ -75,8 +70,7 @@ fn run_all(
         if over {
             answers.out.truncate(unsent);
         }
-        let flags = call.registry.row(queued.command).flags;
-        if flags.has(CHANGES_SETTINGS) {
+        if queued.command.flags.has(CHANGES_SETTINGS) {
             newer = Some(call.server.config.snapshot());
         }
     }
@@ -139,10 +133,11 @@ fn run(
         settings,
         session: call.session,
         registry: call.registry,
-        command: call.registry.row(queued.command),
+        command: &queued.command.row,
         args: &args,
         now: call.now,
     };
+    let begun = Instant::now();
     // The earlier commands may have used all allowed memory.
     let refused = refused_for_memory(inner.server, inner.settings, inner.command);
     let reply = refused.or_else(|| run_locked(&mut inner, locked, answers));
@@ -151,12 +146,13 @@ fn run(
         answers.protocol = inner.session.protocol;
         answers.reply(reply);
     }
-    // The failure is that of the queued command, not of EXEC.
-    let failed = mem::take(&mut answers.failed);
-    if let Some(stats) = call.stats.commands.get(queued.command) {
-        stats.calls.add(1);
-        stats.failed.add(failed);
+    // The failure is that of the queued command, not of EXEC. The time is that of both.
+    let (failed, took) = (mem::take(&mut answers.failed), begun.elapsed());
+    if let Some(stats) = call.stats.commands.get(queued.command.index) {
+        stats.ran(1, took, failed);
     }
+    let (slowlog, what) = (&call.server.slowlog, (&queued.command.row, &*args));
+    slowlog.note(settings, call.session, call.now, took, what);
 }
 
 /// All keys of the queued commands and the watches.
@@ -164,7 +160,6 @@ fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
     let keyspace = &call.server.store.keyspace;
     let mut footprint = Footprint::none();
     for Queued { command, args } in queued {
-        let command = call.registry.row(*command);
         if matches!(command.handler, Handler::ReadEach(_) | Handler::WriteAll(_)) {
             return Footprint::Whole;
         }

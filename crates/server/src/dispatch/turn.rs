@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use everbloom_commands::flags::SKIP_SLOWLOG;
 use everbloom_resp::{Reply, encode};
 use everbloom_store::clock::Now;
 
@@ -77,16 +76,11 @@ impl Turn<'_> {
         let took = end - self.mark;
         self.mark = end;
         if let Some(stats) = self.stats.commands.get(command.index) {
-            let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-            stats.ran(calls, nanos, failed);
+            stats.ran(calls, took, failed);
         }
-        let threshold = self.settings.slowlog_log_slower_than;
-        let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
-        if threshold >= 0 && micros >= threshold && !command.flags.has(SKIP_SLOWLOG) {
-            self.server
-                .slowlog
-                .note(self.settings, self.session, self.now, micros, args);
-        }
+        let slowlog = &self.server.slowlog;
+        let what = (&command.row, args);
+        slowlog.note(self.settings, self.session, self.now, took, what);
     }
 
     /// Writes a reply.

@@ -27,6 +27,10 @@ pub const SUBCOMMANDS: &[Command] = rows! {
     /// Return information about client connections, of a TYPE or with some IDs.
     subcommand("client|list", -2, list)
         .since("2.4.0").flags(&[ADMIN]).usage("[TYPE <type> | ID <id> [...]]"),
+    /// Accepted without an effect: no client is evicted.
+    subcommand("client|no-evict", 3, on_or_off).since("7.0.0").flags(&[ADMIN]).usage("(ON|OFF)"),
+    /// Accepted without an effect: no key is evicted.
+    subcommand("client|no-touch", 3, on_or_off).since("7.2.0").usage("(ON|OFF)"),
     /// Set client meta attr: the library's name or version.
     subcommand("client|setinfo", 4, set_info).since("7.2.0").usage("<option> <value>"),
     /// Assign the name <name> to the current connection.
@@ -87,6 +91,13 @@ fn set_info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     }
     *field = value.to_vec();
     Ok(Reply::OK)
+}
+
+fn on_or_off(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    match call.args().next_bytes()?.to_ascii_uppercase().as_slice() {
+        b"ON" | b"OFF" => Ok(Reply::OK),
+        _ => Err(error::syntax()),
+    }
 }
 
 /// A client's cache without notices of changes would stay wrong.
@@ -291,5 +302,17 @@ mod tests {
             assert_eq!(bench.run(line), refusal);
         }
         assert_eq!(bench.run("CLIENT TRACKING OFF"), Reply::OK);
+    }
+
+    #[test]
+    fn nothing_is_evicted_whatever_clients_say() {
+        let mut bench = Bench::default();
+        for name in ["NO-EVICT", "NO-TOUCH"] {
+            for word in ["on", "OFF"] {
+                assert_eq!(bench.run(&format!("CLIENT {name} {word}")), Reply::OK);
+            }
+            let reply = bench.run(&format!("CLIENT {name} maybe"));
+            assert_eq!(reply, error::syntax());
+        }
     }
 }

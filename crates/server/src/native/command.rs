@@ -1,19 +1,18 @@
 //! COMMAND: the table of commands, for clients that read it.
 
 use everbloom_commands::command::KeySpec;
-use everbloom_commands::flags::{
-    ADMIN, FAST, Flags, HIDES_SUBCOMMANDS, LOADING, READONLY, STALE, WRITE,
-};
+use everbloom_commands::flags::{ADMIN, FAST, Flags, LOADING, READONLY, STALE, WRITE};
 use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
 use everbloom_resp::Reply;
 
 use super::Handler::{Filter, Plain};
-use super::subcommand::subcommand;
+use super::subcommand::{help, subcommand};
 use super::{Call, Command, count, error, map};
 use crate::call::Registry;
+use crate::glob;
 
 /// The row of COMMAND, the only container that also runs without a subcommand.
-pub const COMMAND: Command = Command::new("command", -1, Plain(info))
+pub const COMMAND: Command = Command::new("command", -1, Plain(all_or_help))
     .since("2.8.13")
     .flags(&[LOADING, STALE])
     .subcommands(SUBCOMMANDS);
@@ -28,9 +27,17 @@ const SUBCOMMANDS: &[Command] = rows! {
     subcommand("command|getkeys", -3, get_keys).since("2.8.13").usage("<full-command>"),
     /// Return details about some commands, or about all.
     subcommand("command|info", -2, info).since("2.8.13").usage("[<command-name> ...]"),
-    /// Return a list of all commands.
-    subcommand("command|list", -2, list).since("7.0.0"),
+    /// Return a list of all commands, or of those of a module, a category or a pattern.
+    subcommand("command|list", -2, list)
+        .since("7.0.0").usage("[FILTERBY (MODULE <name> | ACLCAT <category> | PATTERN <pattern>)]"),
 };
+
+fn all_or_help(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    match call.args {
+        [_] => info(call),
+        _ => help(call),
+    }
+}
 
 /// A command, or a subcommand written `client|id` with its container.
 struct Described {
@@ -48,14 +55,6 @@ fn find(registry: &'static Registry, name: &[u8]) -> Option<Described> {
     command.subcommands().find(is_named)
 }
 
-/// The subcommands of a command, without HELP.
-fn shown_subcommands(command: &Command) -> &'static [Command] {
-    if command.flags.has(HIDES_SUBCOMMANDS) {
-        return &[];
-    }
-    command.subcommands
-}
-
 fn all(registry: &'static Registry) -> impl Iterator<Item = Described> {
     let commands = registry.commands().iter();
     commands.map(|command| Described::command(&command.row))
@@ -69,7 +68,7 @@ impl Described {
 
     fn subcommands(&self) -> impl Iterator<Item = Described> {
         let container = Some(self.row);
-        let rows = shown_subcommands(self.row).iter();
+        let rows = self.row.subcommands.iter();
         rows.map(move |row| Described { row, container })
     }
 
@@ -83,6 +82,19 @@ impl Described {
         match self.row.docs.acl {
             [] => categories_of(self.row.flags, self.group()),
             acl => acl.to_vec(),
+        }
+    }
+
+    /// Whether a filter of COMMAND LIST shows it; `None` if there is no such filter.
+    fn is_of(&self, by: &[u8], value: &[u8]) -> Option<bool> {
+        match by.to_ascii_uppercase().as_slice() {
+            b"MODULE" => Some(matches!(self.row.handler, Filter(_)) && value == b"bf"),
+            b"ACLCAT" => {
+                let mut categories = self.categories().into_iter();
+                Some(categories.any(|name| name.as_bytes().strip_prefix(b"@") == Some(value)))
+            }
+            b"PATTERN" => Some(glob::matches_any_case(value, self.row.name.as_bytes())),
+            _ => None,
         }
     }
 
@@ -231,16 +243,32 @@ fn argument(argument: &Argument) -> Reply {
 }
 
 fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    if call.args().remaining() > 0 {
-        return Err(error::syntax());
+    let filter = match call.args().rest() {
+        [] => None,
+        [word, by, value] if word.eq_ignore_ascii_case(b"FILTERBY") => Some((*by, *value)),
+        _ => return Err(error::syntax()),
+    };
+    let described = all(call.registry).flat_map(|found| {
+        let own: Vec<Described> = found.subcommands().collect();
+        std::iter::once(found).chain(own)
+    });
+    let mut names = Vec::new();
+    for found in described {
+        let shown = match filter {
+            Some((by, value)) => found.is_of(by, value).ok_or_else(error::syntax)?,
+            None => true,
+        };
+        if shown {
+            names.push(Reply::bulk(found.row.name));
+        }
     }
-    let names = all(call.registry).map(|found| Reply::bulk(found.row.name));
-    Ok(Reply::Array(names.collect()))
+    Ok(Reply::Array(names))
 }
 
 fn get_keys(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let args = call.args().rest();
     let command = args.first().and_then(|name| call.registry.find(name));
+    let command = command.and_then(|command| command.of_call(args).ok());
     let command = command.ok_or_else(|| Reply::error("ERR Invalid command specified"))?;
     if command.keys.first == 0 {
         return Err(Reply::error("ERR The command has no key arguments"));

@@ -1,6 +1,6 @@
 //! CONFIG: the settings of the running server.
 
-use everbloom_commands::flags::ADMIN;
+use everbloom_commands::flags::{ADMIN, CHANGES_SETTINGS};
 use everbloom_resp::Reply;
 
 use super::subcommand::subcommand;
@@ -17,7 +17,8 @@ pub const SUBCOMMANDS: &[Command] = rows! {
     /// Return parameters matching the glob-like <pattern> and their values.
     subcommand("config|get", -3, get).since("2.0.0").flags(&[ADMIN]).usage("<pattern>"),
     /// Set the configuration <directive> to <value>.
-    subcommand("config|set", -4, set).since("2.0.0").flags(&[ADMIN]).usage("<directive> <value>"),
+    subcommand("config|set", -4, set)
+        .since("2.0.0").flags(&[ADMIN, CHANGES_SETTINGS]).usage("<directive> <value>"),
     /// Reset statistics reported by the INFO command.
     subcommand("config|resetstat", 2, reset_statistics).since("2.0.0").flags(&[ADMIN]),
     /// Rewrite the configuration file.

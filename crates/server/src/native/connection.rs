@@ -4,7 +4,6 @@ use std::hint::black_box;
 
 use everbloom_commands::flags::{
     ALLOW_BUSY, AT_ONCE, FAST, Flags, LOADING, NO_AUTH, NOSCRIPT, SELECTS, STALE, TELLS_HEALTH,
-    WHILE_LOADING,
 };
 use everbloom_commands::number::integer;
 use everbloom_resp::{Protocol, Reply};
@@ -36,7 +35,7 @@ pub const COMMANDS: &[Command] = rows! {
     /// Resets the connection.
     Command::new("reset", 1, Plain(reset)).since("6.2.0").flags(&[FREE, AT_ONCE]),
     /// A container for client connection commands.
-    container("client", client::SUBCOMMANDS).since("2.4.0").flags(&[WHILE_LOADING]),
+    container("client", client::SUBCOMMANDS).since("2.4.0"),
 };
 
 fn ping(call: &mut Call<'_>) -> Result<Reply, Reply> {

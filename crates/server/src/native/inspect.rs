@@ -1,7 +1,6 @@
 //! OBJECT and MEMORY: details of how a key's value is stored.
 
 use everbloom_commands::command::KeySpec;
-use everbloom_commands::flags::HIDES_SUBCOMMANDS;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
@@ -16,24 +15,29 @@ const SECOND_ARGUMENT: KeySpec = KeySpec::new(2, 2, 1);
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
     /// Tells how a key's value is kept.
-    container("object", OBJECT).since("2.2.3").flags(&[HIDES_SUBCOMMANDS]).keys(SECOND_ARGUMENT),
+    container("object", OBJECT).since("2.2.3"),
     /// Tells how much memory is used.
-    container("memory", MEMORY)
-        .since("4.0.0").flags(&[HIDES_SUBCOMMANDS]).keys(SECOND_ARGUMENT).group("server"),
+    container("memory", MEMORY).since("4.0.0").group("server"),
 };
 
 const OBJECT: &[Command] = rows! {
     /// The form in which the value of <key> is kept.
     reads("object|encoding", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, encoding))
-        .usage("<key>"),
+        .since("2.2.3").usage("<key>"),
+    /// Refused: the frequency of use is not tracked, for nothing is evicted.
+    reads("object|freq", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, frequency))
+        .since("4.0.0").usage("<key>"),
     /// Seconds since <key> was used last.
     reads("object|idletime", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, idle_time))
-        .usage("<key>"),
+        .since("2.2.3").usage("<key>"),
+    /// The number of references to the value of <key>: one.
+    reads("object|refcount", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, references))
+        .since("2.2.3").usage("<key>"),
 };
 
 const MEMORY: &[Command] = rows! {
     /// Bytes that <key> and its value take.
-    reads("memory|usage", -3, SECOND_ARGUMENT, usage).usage("<key> [SAMPLES <count>]"),
+    reads("memory|usage", -3, SECOND_ARGUMENT, usage).since("4.0.0").usage("<key> [SAMPLES <count>]"),
 };
 
 /// The reply of a subcommand for the entry of its key.
@@ -59,6 +63,18 @@ fn encoding(_: &Call<'_>, entry: &Entry) -> Reply {
 
 fn idle_time(call: &Call<'_>, entry: &Entry) -> Reply {
     Reply::Integer(call.now.clock.wrapping_sub(entry.accessed()).into())
+}
+
+fn frequency(_: &Call<'_>, _: &Entry) -> Reply {
+    Reply::error(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
+         that when switching between policies at runtime LRU and LFU data will take some time to \
+         adjust.",
+    )
+}
+
+fn references(_: &Call<'_>, _: &Entry) -> Reply {
+    Reply::Integer(1)
 }
 
 fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
@@ -110,6 +126,21 @@ mod tests {
             bench.run("OBJECT NOPE x"),
             err("ERR unknown subcommand 'NOPE'. Try OBJECT HELP.")
         );
+    }
+
+    /// The texts are those of redis-server 7.0.15.
+    #[test]
+    fn references_are_one_and_frequencies_none() {
+        let mut bench = Bench::default();
+        bench.run("SET a 1");
+        assert_eq!(bench.run("OBJECT REFCOUNT a"), int(1));
+        let text = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. \
+                    Please note that when switching between policies at runtime LRU and LFU data \
+                    will take some time to adjust.";
+        assert_eq!(bench.run("OBJECT FREQ a"), err(text));
+        for line in ["OBJECT REFCOUNT none", "OBJECT FREQ none"] {
+            assert_eq!(bench.run(line), Reply::Null, "{line}");
+        }
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use everbloom_commands::flags::{
-    ADMIN, ALLOW_BUSY, CHANGES_SETTINGS, FAST, Flags, LOADING, NO_MULTI, NOSCRIPT, STALE,
-    WHILE_LOADING,
+    ADMIN, ALLOW_BUSY, FAST, Flags, LOADING, NO_MULTI, NOSCRIPT, STALE,
 };
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
@@ -22,8 +21,7 @@ pub const COMMANDS: &[Command] = rows! {
     /// Returns information and statistics about the server.
     Command::new("info", -1, ReadEach(info::info)).since("1.0.0").flags(&[LOADING, STALE]),
     /// A container for server configuration commands.
-    container("config", config::SUBCOMMANDS)
-        .since("2.0.0").flags(&[WHILE_LOADING, CHANGES_SETTINGS]),
+    container("config", config::SUBCOMMANDS).since("2.0.0"),
     /// Returns detailed information about all commands.
     command::COMMAND,
     /// Returns the server time.
@@ -36,11 +34,13 @@ pub const COMMANDS: &[Command] = rows! {
     Command::new("shutdown", -1, Plain(shutdown))
         .since("1.0.0").flags(&[ADMIN, NOSCRIPT, LOADING, STALE, NO_MULTI, ALLOW_BUSY]),
     /// A container for slow log commands.
-    container("slowlog", SLOWLOG).since("2.2.12").flags(&[WHILE_LOADING]),
+    container("slowlog", SLOWLOG).since("2.2.12"),
+    /// A container for latency diagnostics commands.
+    container("latency", LATENCY).since("2.8.13"),
     /// A container for module commands.
     container("module", MODULE).since("4.0.0"),
     /// A container for access list control commands.
-    container("acl", ACL).since("6.0.0").flags(&[WHILE_LOADING]),
+    container("acl", ACL).since("6.0.0"),
 };
 
 const OPERATOR: Flags = Flags::of(&[ADMIN, LOADING, STALE]);
@@ -54,6 +54,20 @@ const SLOWLOG: &[Command] = rows! {
         .since("2.2.12").flags(&[OPERATOR]),
     /// Reset the slowlog.
     Command::new("slowlog|reset", 2, Plain(slowlog_reset)).since("2.2.12").flags(&[OPERATOR]),
+};
+
+/// No events are monitored, as in Redis with `latency-monitor-threshold 0`, its default. Exporters
+/// ask for them at every scrape.
+const LATENCY: &[Command] = rows! {
+    /// Return the events of <event>: there are none.
+    Command::new("latency|history", 3, Plain(|_| Ok(Reply::Array(Vec::new()))))
+        .since("2.8.13").flags(&[OPERATOR, NOSCRIPT]).usage("<event>"),
+    /// Return the latest events: there are none.
+    Command::new("latency|latest", 2, Plain(|_| Ok(Reply::Array(Vec::new()))))
+        .since("2.8.13").flags(&[OPERATOR, NOSCRIPT]),
+    /// Reset the events: there are none.
+    Command::new("latency|reset", -2, Plain(|_| Ok(Reply::Integer(0))))
+        .since("2.8.13").flags(&[OPERATOR, NOSCRIPT]).usage("[<event> ...]"),
 };
 
 const MODULE: &[Command] = rows! {

@@ -63,12 +63,15 @@ mod tests {
             assert!(command.name.len() <= crate::call::MAX_NAME_BYTES);
             assert_eq!(command.name, command.name.to_ascii_lowercase());
             for name in [command.name, &command.name.to_ascii_uppercase()] {
-                assert_eq!(registry.find(name.as_bytes()).unwrap().index, command.index);
+                assert_eq!(registry.find(name.as_bytes()).unwrap().name, command.name);
             }
         }
         assert!(registry.find(b"NO.SUCH").is_none());
         assert!(registry.find(&[b'A'; 4096]).is_none());
         assert!(registry.find(b"").is_none());
+        assert!(registry.find(b"client|id").is_none());
+        let indices = registry.all().map(|row| row.index);
+        assert!(indices.eq(0..registry.len()));
     }
 
     #[test]
@@ -77,10 +80,12 @@ mod tests {
             if matches!(command.handler, Handler::Write(_)) {
                 assert!(command.flags.has(WRITE), "{}", command.name);
             }
-            for row in command.subcommands {
+            for row in &command.subcommands {
                 let (container, own) = row.name.split_once('|').unwrap();
                 assert_eq!(container, command.name);
-                assert!(command.subcommand(own.as_bytes()).is_some());
+                let own = own.to_ascii_uppercase();
+                let args = [command.name, &own].map(str::as_bytes);
+                assert_eq!(command.of_call(&args).unwrap().name, row.name);
             }
         }
     }

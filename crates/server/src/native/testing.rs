@@ -10,6 +10,7 @@ use everbloom_resp::{Batch, Limits, Reply, RequestParser};
 use super::Call;
 use super::table::registry;
 use crate::address::Address;
+use crate::call::Registered;
 use crate::config::Settings;
 use crate::dispatch::run;
 use crate::server::Server;
@@ -37,7 +38,7 @@ impl Default for Bench {
 impl Bench {
     /// A server with these settings.
     pub fn with(settings: Settings) -> Self {
-        let server = Server::new(settings, 1, registry().commands().len(), None);
+        let server = Server::new(settings, 1, registry().len(), None);
         let addr = Address::Ip("127.0.0.1:1".parse().unwrap());
         let now = Now::read();
         let client = server.clients.enter(addr.clone(), addr, 10, now).unwrap();
@@ -55,7 +56,12 @@ impl Bench {
 
     /// Runs a command of any bytes.
     pub fn run_words(&mut self, args: &[&[u8]]) -> Reply {
-        self.with_call(args, |call| {
+        let command = registry().find(args[0]).unwrap();
+        let command = match command.of_call(args) {
+            Ok(command) => command,
+            Err(unknown) => return unknown,
+        };
+        self.with_call(command, args, |call| {
             if !call.command.accepts(call.args.len()) {
                 return call.command.wrong_arity().into();
             }
@@ -96,7 +102,12 @@ impl Bench {
         self.now.clock += u32::try_from(ms / 1000).unwrap();
     }
 
-    fn with_call<R>(&mut self, args: &[&[u8]], work: impl FnOnce(&mut Call<'_>) -> R) -> R {
+    fn with_call<R>(
+        &mut self,
+        command: &'static Registered,
+        args: &[&[u8]],
+        work: impl FnOnce(&mut Call<'_>) -> R,
+    ) -> R {
         let settings = self.server.config.snapshot();
         let stats = Arc::clone(&self.server.workers[0]);
         work(&mut Call {
@@ -105,7 +116,7 @@ impl Bench {
             session: &mut self.session,
             stats: &stats,
             settings: &settings,
-            command: registry().find(args[0]).unwrap(),
+            command,
             args,
             now: self.now,
         })

@@ -714,6 +714,116 @@ fn slow_commands_are_logged() {
     assert!(matches!(client.line("SLOWLOG LEN"), Reply::Integer(n) if n <= 1));
 }
 
+/// The arguments of the slow log's entries, oldest first.
+fn slow_log(client: &mut Client) -> Vec<Reply> {
+    let Reply::Array(entries) = client.line("SLOWLOG GET") else {
+        panic!("an array")
+    };
+    let args = entries.into_iter().rev().map(|entry| match entry {
+        Reply::Array(mut fields) => fields.swap_remove(3),
+        other => panic!("{other:?}"),
+    });
+    args.collect()
+}
+
+/// Redis enters the commands of a transaction, but not EXEC, which has their times together.
+#[test]
+fn slow_commands_of_a_transaction_are_logged_and_timed_as_in_redis() {
+    let running = server(Settings::default());
+    let redis = Redis::start(&[]);
+    let redis = redis.as_ref().map(|redis| Client::connect(redis.addr));
+    let mut logs = Vec::new();
+    for mut client in [Some(Client::of(&running)), redis].into_iter().flatten() {
+        for line in [
+            "CONFIG SET slowlog-log-slower-than 0",
+            "SLOWLOG RESET",
+            "MULTI",
+            "SET k 1",
+            "CONFIG GET appendonly",
+            "EXEC",
+        ] {
+            assert!(!client.line(line).is_error(), "{line}");
+        }
+        logs.push(slow_log(&mut client));
+        let info = text(&client.line("INFO commandstats"));
+        for name in ["set", "config|get", "exec"] {
+            let found = info.lines().any(|line| {
+                let rest = line.strip_prefix(&format!("cmdstat_{name}:calls=1,usec="));
+                rest.is_some_and(|rest| !rest.starts_with("0,usec_per_call=0.00,"))
+            });
+            assert!(found, "{name} in {info}");
+        }
+    }
+    let words = |line: &str| Reply::Array(line.split(' ').map(Reply::bulk).collect());
+    let wanted = ["SLOWLOG RESET", "MULTI", "SET k 1", "CONFIG GET appendonly"];
+    for log in logs {
+        assert_eq!(log, wanted.map(words));
+    }
+}
+
+#[test]
+fn subcommands_have_names_and_figures_of_their_own() {
+    let running = server(Settings::default());
+    let (mut client, mut other) = (Client::of(&running), Client::of(&running));
+    let id = client.line("CLIENT ID").as_integer().unwrap();
+    for (line, name) in [
+        ("CLIENT SETNAME me", "client|setname"),
+        ("config SET hz 20", "config|set"),
+        ("CONFIG GET", "config|get"),
+        ("OBJECT ENCODING k", "object|encoding"),
+        ("COMMAND", "command"),
+        ("COMMAND COUNT", "command|count"),
+    ] {
+        client.line(line);
+        let list = text(&other.line(&format!("CLIENT LIST ID {id}")));
+        assert!(list.contains(&format!(" cmd={name} ")), "{line}: {list}");
+    }
+    let info = text(&client.line("INFO commandstats"));
+    for part in [
+        "cmdstat_client|list:calls=6,",
+        "cmdstat_config|set:calls=1,",
+        "cmdstat_config|get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,",
+        "cmdstat_command|count:calls=1,",
+    ] {
+        assert!(info.contains(part), "{part} in {info}");
+    }
+    assert!(!info.contains("cmdstat_client:"), "{info}");
+    // Redis refuses it when it is queued, too.
+    client.line("MULTI");
+    let unknown = Reply::error("ERR unknown subcommand 'NOPE'. Try CLIENT HELP.");
+    assert_eq!(client.line("CLIENT NOPE"), unknown);
+    assert!(client.line("EXEC").is_error());
+}
+
+#[test]
+fn commands_are_listed_by_module_category_and_pattern() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    let mut list = |by: &str| {
+        let Reply::Array(names) = client.line(format!("COMMAND LIST {by}").trim_end()) else {
+            panic!("{by}")
+        };
+        names
+    };
+    for name in ["get", "client|list", "config|set", "bf.add"] {
+        assert!(list("").contains(&Reply::bulk(name)), "{name}");
+    }
+    assert_eq!(
+        list("FILTERBY PATTERN client|?et*"),
+        ["client|getname", "client|setinfo", "client|setname"].map(Reply::bulk)
+    );
+    let of_module = list("filterby module bf");
+    assert!(of_module.contains(&Reply::bulk("bf.add")));
+    assert!(!of_module.contains(&Reply::bulk("get")));
+    let dangerous = list("FILTERBY ACLCAT dangerous");
+    assert!(dangerous.contains(&Reply::bulk("config|set")));
+    assert!(!dangerous.contains(&Reply::bulk("get")));
+    assert_eq!(
+        client.line("COMMAND LIST FILTERBY NOPE x"),
+        Reply::error("ERR syntax error")
+    );
+}
+
 #[test]
 fn the_file_is_rewritten() {
     let folder = tempfile::tempdir().unwrap();

@@ -82,7 +82,7 @@ struct Machine {
 impl Machine {
     fn start(disk: &CrashingDisk, settings: Settings) -> Result<Self, LoadError> {
         let persistence = Persistence::on(Arc::new(disk.clone()), &settings.data);
-        let server = Server::new(settings, 1, registry().commands().len(), Some(persistence));
+        let server = Server::new(settings, 1, registry().len(), Some(persistence));
         let log = load::load(
             &server.store,
             server.store.persistence().unwrap(),
