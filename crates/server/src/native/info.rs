@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use everbloom_resp::Reply;
 
+mod constants;
+
 use super::{Call, metrics};
 use crate::config::Settings;
 use crate::stats::{self, WorkerStats};
@@ -28,7 +30,7 @@ const SECTIONS: &[Section] = &[
     ("Modules", modules),
     (ON_DEMAND, command_statistics),
     ("Errorstats", error_statistics),
-    ("Cluster", |_, out| out.put("cluster_enabled", 0)),
+    ("Cluster", |_, _| ()),
     ("Keyspace", keyspace),
 ];
 
@@ -69,6 +71,9 @@ pub fn info(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
         }
         out.0.push_str(&format!("# {title}\r\n"));
         write(&report, &mut out);
+        for (name, value) in constants::of(title) {
+            out.put(name, value);
+        }
     }
     metrics::append(&names, view, &mut out.0);
     Ok(Reply::verbatim(out.0))
@@ -123,18 +128,35 @@ fn server_section(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("uptime_in_seconds", uptime);
     out.put("uptime_in_days", uptime / 86400);
     out.put("hz", settings.hz);
+    out.put("configured_hz", settings.hz);
+    out.put("lru_clock", report.call.now.clock);
+    let executable = std::env::current_exe().unwrap_or_default();
+    out.put("executable", executable.display());
     out.put(
         "config_file",
         file.map_or("".into(), |f| f.to_string_lossy()),
     );
-    out.put("worker_threads", server.workers.len());
+    let workers = server.workers.len();
+    out.put("io_threads_active", u8::from(workers > 1));
+    out.put("worker_threads", workers);
 }
 
 fn clients(report: &Report<'_, '_, '_>, out: &mut Fields) {
-    let connected = report.call.server.clients.len();
-    out.put("connected_clients", connected);
+    let clients = report.call.server.clients.list();
+    let (mut input, mut output, mut watching, mut watched) = (0, 0, 0, 0);
+    for client in &clients {
+        let state = client.state.lock();
+        input = state.query_buffer.max(input);
+        output = state.output_buffer.max(output);
+        watching += usize::from(state.watched > 0);
+        watched += state.watched;
+    }
+    out.put("connected_clients", clients.len());
     out.put("maxclients", report.settings.maxclients);
-    out.put("blocked_clients", 0);
+    out.put("client_recent_max_input_buffer", input);
+    out.put("client_recent_max_output_buffer", output);
+    out.put("watching_clients", watching);
+    out.put("total_watched_keys", watched);
 }
 
 fn memory(report: &Report<'_, '_, '_>, out: &mut Fields) {
@@ -157,7 +179,15 @@ fn memory(report: &Report<'_, '_, '_>, out: &mut Fields) {
     }
     out.put("used_memory_dataset", data);
     out.put("used_memory_overhead", used.saturating_sub(data));
-    out.put("maxmemory_policy", "noeviction");
+    for (name, part, whole) in [
+        ("used_memory_peak_perc", used, peak),
+        ("used_memory_dataset_perc", data, used),
+    ] {
+        out.put(name, format_args!("{:.2}%", percent(part, whole)));
+    }
+    let buffers = server.stats.buffers.load(Ordering::Relaxed);
+    out.put("mem_clients_normal", buffers);
+    out.put("mem_aof_buffer", server.store.journal.backlog());
     let ratio = percent(resident, used) / 100.0;
     out.put("mem_fragmentation_ratio", format_args!("{ratio:.2}"));
     let beyond = i128::from(resident) - i128::from(used);
@@ -303,7 +333,6 @@ fn statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
     );
     out.put("rejected_connections", load(&stats.rejected_connections));
     out.put("expired_keys", load(&stats.expired_keys));
-    out.put("evicted_keys", 0);
     out.put("keyspace_hits", total(|w| w.keyspace_hits.get()));
     out.put("keyspace_misses", total(|w| w.keyspace_misses.get()));
     out.put("total_error_replies", total(|w| w.errors.get()));
@@ -312,9 +341,7 @@ fn statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
 
 fn replication(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("role", "master");
-    out.put("connected_slaves", 0);
     out.put("master_replid", &report.call.server.run_id);
-    out.put("master_repl_offset", 0);
 }
 
 fn cpu(_: &Report<'_, '_, '_>, out: &mut Fields) {

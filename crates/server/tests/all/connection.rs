@@ -824,6 +824,31 @@ fn commands_are_listed_by_module_category_and_pattern() {
     );
 }
 
+/// Fields of redis-server 7.0 about what is not here.
+const OTHER_FIELDS: &str = "allocator_ rss_overhead_ used_cpu_sys_main_thread \
+    used_cpu_user_main_thread current_save_keys_ expire_cycle_cpu_milliseconds \
+    total_reads_processed total_writes_processed";
+
+#[test]
+fn info_has_the_fields_of_redis() {
+    let Some(redis) = Redis::start(&[]) else {
+        return;
+    };
+    let names = |client: &mut Client| -> Vec<String> {
+        let info = text(&client.line("INFO"));
+        let names = info.lines().filter_map(|line| line.split_once(':'));
+        names.map(|(name, _)| name.to_owned()).collect()
+    };
+    let running = server(Settings::default());
+    let ours = names(&mut Client::of(&running));
+    let lacking: Vec<String> = names(&mut Client::connect(redis.addr))
+        .into_iter()
+        .filter(|name| !OTHER_FIELDS.split(' ').any(|other| name.starts_with(other)))
+        .filter(|name| !ours.contains(name))
+        .collect();
+    assert_eq!(lacking, [""; 0]);
+}
+
 #[test]
 fn the_file_is_rewritten() {
     let folder = tempfile::tempdir().unwrap();
