@@ -30,6 +30,15 @@ pub const fn value_type(kind: Kind) -> ValueType {
     ValueType { name, version }
 }
 
+/// The types of filters of all kinds.
+pub fn value_types() -> impl Iterator<Item = ValueType> {
+    let blooms = [Layout::Classic, Layout::Blocked].map(Kind::Bloom);
+    blooms
+        .into_iter()
+        .chain([Kind::Valkey, Kind::Cuckoo])
+        .map(value_type)
+}
+
 /// Writes a filter as a value of [its kind's type](value_type).
 ///
 /// # Errors

@@ -177,9 +177,10 @@ impl SettingsLoader {
         }
     }
 
+    /// `save ""` ends the points before it. `save` adds none, and ends only the default ones.
     fn add_save_points(&mut self, save: &Parameter, values: &[String]) -> Result<(), String> {
-        if values.is_empty() {
-            return Err("wrong number of arguments".into());
+        if self.save_given && values.is_empty() {
+            return Ok(());
         }
         let mut text = values.join(" ");
         if self.save_given && !text.is_empty() {

@@ -202,6 +202,7 @@ fn words_of_the_command_line() {
     // A value may look like a name.
     assert_eq!(loaded("--requirepass --secret").requirepass, "--secret");
     assert!(loaded("--save '' --port 7000").data.save.is_empty());
+    assert!(loaded("--save").data.save.is_empty());
     assert_eq!(loaded("--port 1 --port 2").port, 2);
     assert_eq!(
         loaded("--save 60 1 --save 5 10").data.save,
@@ -225,7 +226,6 @@ fn errors_of_the_command_line_name_the_setting() {
         ("--nosuch 1", "'--nosuch 1': unknown setting 'nosuch'"),
         ("-- 1", "'--': a setting without a name"),
         ("--save 60", "'--save 60': Invalid save parameters"),
-        ("--save", "'--save': wrong number of arguments"),
         (
             "--aof-use-rdb-preamble no",
             "'--aof-use-rdb-preamble no': a rewritten log always begins with an RDB file, so this \
@@ -257,6 +257,18 @@ fn a_file_has_comments_quotes_and_repeated_lines() {
     assert_eq!(settings.bf.initial_size, 500);
     assert_eq!(settings.data.save, [(60, 1), (5, 10)]);
     assert_eq!(settings.data.appendfsync, everbloom_store::Fsync::Always);
+}
+
+/// As in redis-server 7.0.15.
+#[test]
+fn save_without_points_ends_the_default_ones() {
+    for (text, points) in [
+        ("save\n", &[][..]),
+        ("save 60 1\nsave\nsave 5 10\n", &[(60, 1), (5, 10)]),
+        ("save 60 1\nsave ''\nsave 5 10\n", &[(5, 10)]),
+    ] {
+        assert_eq!(from_text(text).unwrap().data.save, points, "{text}");
+    }
 }
 
 #[test]

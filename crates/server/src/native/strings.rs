@@ -148,7 +148,9 @@ fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
 
 /// The part that GETRANGE returns of a string of this length.
 fn part(start: i64, end: i64, len: usize) -> Range<usize> {
-    if is_backwards(start, end) {
+    // As in Redis 7.4; older ones return the first byte.
+    let ends_before = end < 0 && end.unsigned_abs() > len as u64;
+    if ends_before || is_backwards(start, end) {
         return 0..0;
     }
     let part = inclusive(start, end, len as u64);
@@ -258,8 +260,10 @@ mod tests {
             ("5 9", ""),
             ("3 1", ""),
             ("-1 -100", ""),
-            ("-100 -99", "h"),
-            ("0 -9223372036854775808", "h"),
+            ("-100 -99", ""),
+            ("0 -5", "h"),
+            ("0 -6", ""),
+            ("0 -9223372036854775808", ""),
             ("9223372036854775807 9223372036854775807", ""),
         ] {
             assert_eq!(

@@ -226,7 +226,13 @@ impl Writer {
             5 => &["GET", a],
             6 => &["APPEND", a, value],
             7 | 8 => &["SETRANGE", a, &place, value],
-            9 => &["GETRANGE", a, &n, &m],
+            // Redis 7.0 returns the first byte for an end before the string, 7.4 nothing.
+            9 => &[
+                "GETRANGE",
+                a,
+                &n,
+                if m.starts_with('-') { "-1" } else { &m },
+            ],
             10 => &["GETDEL", a],
             11 | 12 => &["STRLEN", a],
             13 => &["EXPIRE", a, seconds],
