@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_long};
 
 use everbloom_commands::{Answers, CommandError};
 use everbloom_resp::Reply;
+use everbloom_resp::encode::format_double;
 
 use super::api::{api, c_text};
 use super::context::Call;
@@ -60,6 +61,11 @@ impl Call<'_> {
                 Reply::Simple(text) => (api.reply_simple)(ctx, c_text(text).as_ptr().cast()),
                 Reply::Error(text) => (api.reply_error)(ctx, c_text(text).as_ptr().cast()),
                 Reply::Integer(number) => (api.reply_integer)(ctx, *number),
+                // In RESP2 a host writes a double with digits that it does not need.
+                Reply::Double(number) if !self.speaks_resp3() => {
+                    let text = format_double(*number);
+                    (api.reply_bulk)(ctx, text.as_ptr().cast(), text.len())
+                }
                 Reply::Double(number) => (api.reply_double)(ctx, *number),
                 Reply::Null => (api.reply_null)(ctx),
                 Reply::NullArray => (api.reply_null_array)(ctx),
