@@ -78,6 +78,17 @@ impl Writable {
         }
     }
 
+    /// What a merge begins with: the items in a new filter, as BF.MERGE does it, so that both make
+    /// the same bytes.
+    pub(crate) fn renewed(self) -> Result<Self, UnionError> {
+        let Writable::Own(own) = self else {
+            return Ok(self);
+        };
+        let own = ScalableBloomFilter::from(own);
+        let empty = own.empty_like().map_err(|_| UnionError::OutOfMemory)?;
+        Writable::Own(empty.into()).union(Writable::Own(own.into()))
+    }
+
     /// All items of both.
     pub(crate) fn union(self, other: Self) -> Result<Self, UnionError> {
         match (self, other) {

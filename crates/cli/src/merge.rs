@@ -85,6 +85,10 @@ fn union(
 ) -> Result<Writable, Failure> {
     // Without a lock: the output, which may be one of them, has its own.
     let mut merged = FilterFile::look_at_writable(first)?;
+    if !others.is_empty() {
+        let renewed = merged.renewed();
+        merged = renewed.map_err(|error| unlike(first, first, error))?;
+    }
     for path in others.iter().map(AsRef::as_ref) {
         if signals.exit_code().is_some() {
             break;

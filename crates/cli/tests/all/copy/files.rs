@@ -13,6 +13,48 @@ fn within(folder: &Path, args: &[&str]) -> Outcome {
     run(Command::new(EVERBLOOM).args(args).current_dir(folder))
 }
 
+/// `everbloom merge` and BF.MERGE are one operation.
+#[test]
+fn files_merge_to_the_bytes_of_bf_merge() {
+    let folder = folder("copy-merge");
+    for (name, items) in [("one", 0..900), ("other", 800..1900)] {
+        let items: String = items.map(|item| format!("item:{item}\n")).collect();
+        fs::write(folder.join(name), items).unwrap();
+    }
+    let server = server();
+    let mut client = server.client();
+    let window = ["dedup", "-q", "--window", "30d", "-c", "1000", "--state"];
+    let append = ["build", "-q", "--append"];
+    let kinds: [(&str, &[&str], &[&str]); 3] = [
+        ("windowed", &window, &window),
+        (
+            "growing",
+            &["build", "-q", "--growing", "-c", "4000"],
+            &append,
+        ),
+        ("fixed", &["build", "-q", "-c", "4000"], &append),
+    ];
+    for (kind, make, add) in kinds {
+        let [a, b, merged, back] = ["a", "b", "merged", "back"].map(|name| {
+            let file = format!("{kind}-{name}.bloom");
+            let _ = fs::remove_file(folder.join(&file));
+            file
+        });
+        within(&folder, &[make, &[&a, "one"]].concat()).success();
+        // A copy has the same key.
+        fs::copy(folder.join(&a), folder.join(&b)).unwrap();
+        within(&folder, &[add, &[&b, "other"]].concat()).success();
+        within(&folder, &["merge", "-q", "-e", "0.1", &merged, &a, &b]).success();
+        let [to_a, to_b] = ["a", "b"].map(|name| to_key(server.port, &format!("{kind}-{name}")));
+        within(&folder, &["copy", "-q", &a, &to_a]).success();
+        within(&folder, &["copy", "-q", &b, &to_b]).success();
+        client.ok(&format!("BF.MERGE {kind}-a {kind}-b"));
+        within(&folder, &["copy", "-q", &to_a, &back]).success();
+        let [file, key] = [&merged, &back].map(|name| fs::read(folder.join(name)).unwrap());
+        assert!(file == key, "{kind}");
+    }
+}
+
 #[test]
 fn filters_of_all_kinds_from_files_and_back() {
     let folder = folder("copy-files");
