@@ -79,6 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// Runs the server until it ends.
 fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
     memory::share();
+    memory::keep_reserve();
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

@@ -4,6 +4,8 @@
 //! replies allocates nothing. [`encode()`] takes a whole [`Reply`]. The `encode_*` functions are
 //! for hot paths that answer without building one.
 
+use std::collections::TryReserveError;
+
 use crate::protocol::Protocol;
 use crate::reply::Reply;
 
@@ -43,6 +45,44 @@ pub fn encode(reply: &Reply, protocol: Protocol, out: &mut Vec<u8>) {
             Resp3 => encode_text(b'(', digits, out),
         },
     }
+}
+
+/// The same, but when there is no memory for the reply, nothing is appended.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn try_encode(
+    reply: &Reply,
+    protocol: Protocol,
+    out: &mut Vec<u8>,
+) -> Result<(), TryReserveError> {
+    out.try_reserve(bytes_of(reply))?;
+    encode(reply, protocol, out);
+    Ok(())
+}
+
+/// At least the bytes that a reply takes, but for doubles, which are short.
+fn bytes_of(reply: &Reply) -> usize {
+    const FRAMING: usize = 32;
+    let all = |replies: &[Reply]| replies.iter().map(bytes_of).sum();
+    let inner = match reply {
+        Reply::Simple(text) | Reply::Error(text) | Reply::Verbatim(text) => text.len(),
+        Reply::BigNumber(digits) => digits.len(),
+        Reply::Bulk(bytes) => bytes.len(),
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => all(items),
+        Reply::Map(pairs) => {
+            let pairs = pairs
+                .iter()
+                .map(|(key, value)| bytes_of(key) + bytes_of(value));
+            pairs.sum()
+        }
+        Reply::Integer(_)
+        | Reply::Double(_)
+        | Reply::Boolean(_)
+        | Reply::Null
+        | Reply::NullArray => 0,
+    };
+    inner + FRAMING
 }
 
 /// Appends a request as an array of bulk strings. Every server accepts this form.

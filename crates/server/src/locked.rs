@@ -2,10 +2,12 @@
 
 use std::ops::{Deref, DerefMut};
 
+use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{Footprint, View};
 
+use crate::native::error;
 use crate::server::Server;
 use crate::session::Session;
 
@@ -28,6 +30,16 @@ impl<'k> Locked<'k> {
             server,
             view,
             record: server.store.journal.record(),
+        }
+    }
+
+    /// Makes room for the record of a request, or of several with their words one after another,
+    /// before they change anything. Refuses those for which there is no memory.
+    #[inline]
+    pub fn reserve(&mut self, words: &[&[u8]]) -> Result<(), Reply> {
+        match self.record.reserve(words) {
+            true => Ok(()),
+            false => Err(error::out_of_memory()),
         }
     }
 

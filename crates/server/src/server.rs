@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ServerConfig;
 
+use everbloom::host::memory;
 use everbloom_store::Store;
 use everbloom_store::persistence::Persistence;
 
@@ -158,13 +159,16 @@ impl Server {
         used
     }
 
-    /// Whether the memory in use exceeds `maxmemory`.
+    /// Whether the memory in use exceeds `maxmemory`, or the system has no more.
     pub fn over_memory_limit(&self, settings: &Settings) -> bool {
-        settings.maxmemory > 0 && self.used_memory() > settings.maxmemory
+        memory::is_short() || settings.maxmemory > 0 && self.used_memory() > settings.maxmemory
     }
 
     /// Bytes of free memory, of `maxmemory` or of the machine's.
     pub fn free_memory(&self, settings: &Settings) -> u64 {
+        if memory::is_short() {
+            return 0;
+        }
         let most = if settings.maxmemory > 0 {
             settings.maxmemory
         } else {

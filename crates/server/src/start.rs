@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use everbloom::host::memory;
 use everbloom_store::clock::Now;
 use everbloom_store::persistence::{OpenError, Persistence, load, log, schedule};
 use thiserror::Error;
@@ -236,6 +237,20 @@ async fn remove_expired(server: Arc<Server>) {
     }
 }
 
+/// Regains the memory that is kept for small blocks, as soon as the system has as much. Returns
+/// whether it lacks.
+fn look_after_memory(was_short: bool) -> bool {
+    let is_short = memory::is_short();
+    if is_short && !was_short {
+        warn!("the system has no more memory: commands that may need some are refused");
+    }
+    if is_short && memory::keep_reserve() {
+        warn!("the system has memory again");
+        return false;
+    }
+    is_short
+}
+
 /// The interval of periodic tasks.
 fn period(settings: &Settings) -> Duration {
     Duration::from_secs(1) / settings.hz.clamp(1, 500)
@@ -244,9 +259,11 @@ fn period(settings: &Settings) -> Duration {
 /// Starts snapshots that are due and closes silent connections, `hz` times a second.
 async fn keep_house(server: Arc<Server>) {
     let mut sampler = Sampler::new(&server.workers);
+    let mut was_short = false;
     loop {
         let settings = server.config.snapshot();
         sampler.tick(&server.workers, &server.stats);
+        was_short = look_after_memory(was_short);
         tokio::time::sleep(period(&settings)).await;
         if server.store.health.is_loading() {
             continue;

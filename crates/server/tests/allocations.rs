@@ -4,12 +4,25 @@
 #![allow(
     unsafe_code,
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     missing_docs
 )]
 
 mod support;
+
+#[allow(dead_code, reason = "the fuzz target uses all of it")]
+#[path = "../../../fuzz/inputs/cuckoo_loadchunk.rs"]
+mod cuckoo_loadchunk;
+#[allow(dead_code, reason = "the fuzz target uses all of it")]
+#[path = "../../../fuzz/inputs/loadchunk.rs"]
+mod loadchunk;
+#[allow(dead_code, reason = "the fuzz target uses all of it")]
+#[path = "../../../fuzz/inputs/restore.rs"]
+mod restore;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
@@ -17,8 +30,9 @@ use std::io::Write;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
+use everbloom_dev::corpus::seeds;
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::{Running, Settings};
 use support::{Client, OfRunning, server};
@@ -33,6 +47,15 @@ const LARGE: usize = 1 << 20;
 /// allocation fails.
 static COUNTDOWN: AtomicI64 = AtomicI64::new(0);
 
+/// The bytes of all blocks, and the most that there were.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn count(size: usize) {
+    let live = LIVE.fetch_add(size, Ordering::SeqCst) + size;
+    PEAK.fetch_max(live, Ordering::SeqCst);
+}
+
 /// How many blocks of so many bytes were made shorter.
 static SHORTENED: AtomicI64 = AtomicI64::new(0);
 
@@ -42,8 +65,11 @@ struct Failing;
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
+/// Whether every large allocation fails.
+static NONE: AtomicBool = AtomicBool::new(false);
+
 fn fails(size: usize) -> bool {
-    size >= LARGE && COUNTDOWN.fetch_sub(1, Ordering::SeqCst) == 1
+    size >= LARGE && (NONE.load(Ordering::SeqCst) || COUNTDOWN.fetch_sub(1, Ordering::SeqCst) == 1)
 }
 
 // SAFETY: every block is the system's. Null means that there is no memory.
@@ -52,6 +78,7 @@ unsafe impl GlobalAlloc for Failing {
         if fails(layout.size()) {
             return null_mut();
         }
+        count(layout.size());
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
@@ -60,11 +87,13 @@ unsafe impl GlobalAlloc for Failing {
         if fails(layout.size()) {
             return null_mut();
         }
+        count(layout.size());
         // SAFETY: the caller's promise.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::SeqCst);
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(block, layout) }
     }
@@ -76,6 +105,8 @@ unsafe impl GlobalAlloc for Failing {
         if size > layout.size() && fails(size) {
             return null_mut();
         }
+        count(size);
+        LIVE.fetch_sub(layout.size(), Ordering::SeqCst);
         // SAFETY: the caller's promise.
         unsafe { System.realloc(block, layout, size) }
     }
@@ -352,6 +383,82 @@ fn payloads_that_cannot_be_restored_change_nothing() {
         request.push(payload);
         assert!(check(&running, &[], &request) > 0, "{line}");
     }
+}
+
+/// What a damaged payload takes before it is refused is bounded by its length and by `maxmemory`.
+#[test]
+fn what_damaged_payloads_take_is_bounded() {
+    const MAX_MEMORY: usize = 64 << 20;
+    let _alone = ALONE.lock();
+    let running = server(Settings {
+        maxmemory: MAX_MEMORY as u64,
+        ..settings()
+    });
+    let mut client = Client::of(&running);
+    let mut take = |name: &str, requests: &[Request]| {
+        for request in requests {
+            let len: usize = request.iter().map(Vec::len).sum();
+            let before = LIVE.load(Ordering::SeqCst);
+            PEAK.store(before, Ordering::SeqCst);
+            client.call(request);
+            let taken = PEAK.load(Ordering::SeqCst).saturating_sub(before);
+            // A text is packed to an 88th of its length at best.
+            let most = MAX_MEMORY + 100 * len + (1 << 20);
+            assert!(taken <= most, "{name}: {len} bytes took {taken}");
+        }
+        client.ok("FLUSHALL");
+    };
+    let restore = |payload: Vec<u8>| {
+        let mut request = words("RESTORE k 0");
+        request.push(payload);
+        request
+    };
+    for (name, input) in seeds("restore") {
+        let payloads = restore::payloads(&input, 12);
+        for payload in payloads {
+            take(&name, &[restore(payload)]);
+        }
+        take(&name, &[vec![b"BF.LOAD".to_vec(), b"k".to_vec(), input]]);
+    }
+    for (name, input) in seeds("loadchunk") {
+        take(&name, &loadchunk::Input::read(&input).unwrap().requests());
+    }
+    for (name, input) in seeds("cuckoo_loadchunk") {
+        take(
+            &name,
+            &cuckoo_loadchunk::Input::read(&input).unwrap().requests(),
+        );
+    }
+    // A text of zeros is packed best. This one would be longer than all memory.
+    let len: u64 = 1 << 40;
+    let mut text = vec![0, 0xc3, 4, 0x81];
+    text.extend(len.to_be_bytes());
+    text.extend([0x20, 0, 0xe0, 0xff]);
+    take(
+        "packed",
+        &[restore(restore::payloads(&text, 12)[1].clone())],
+    );
+}
+
+/// Without memory for a request it is refused, whatever its length; the connection ends then.
+#[test]
+fn requests_that_cannot_be_read_are_refused() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let mut request = words("SET k");
+    request.push(noise(5 << 20));
+    let mut encoded = Vec::new();
+    encode_request(&request, &mut encoded);
+    // The first allocations are those of the buffer that the request is read into. One that grows
+    // by twice its length is tried again with less.
+    let mut client = Client::of(&running);
+    let (reply, failed) = failing(1, || exchange(&mut client, &encoded));
+    assert!(failed && reply == Some(Reply::OK), "{reply:?}");
+    NONE.store(true, Ordering::SeqCst);
+    let reply = exchange(&mut Client::of(&running), &encoded);
+    NONE.store(false, Ordering::SeqCst);
+    assert!(reply.as_ref().is_some_and(is_refusal), "{reply:?}");
+    assert_eq!(client.number("STRLEN k"), 5 << 20);
 }
 
 /// Bytes that cannot be compressed.

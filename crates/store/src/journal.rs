@@ -12,7 +12,7 @@ use everbloom_resp::encode_request;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use crate::limits::{SPARE_BYTES, WAKE_BYTES};
+use crate::limits::{RECORD_BYTES, SPARE_BYTES, WAKE_BYTES};
 use crate::unwritten::{Mark, Unwritten};
 
 /// The effects of one command, or of one transaction.
@@ -46,6 +46,27 @@ impl Record {
         if bracketed {
             self.write(&["EXEC"]);
         }
+    }
+
+    /// Makes room for the record of a long request, or of several with their words one after
+    /// another, before they change anything. Whether there is memory for it. For short ones there
+    /// is the reserve of the process.
+    #[inline]
+    pub fn reserve(&mut self, words: &[&[u8]]) -> bool {
+        let (first, last) = (words.first(), words.last());
+        let start = first.map_or(0, |word| word.as_ptr().addr());
+        let end = last.map_or(0, |word| word.as_ptr_range().end.addr());
+        // Requests that were read into one buffer are no longer than this.
+        if !self.wanted || end.wrapping_sub(start) < RECORD_BYTES.get() {
+            return true;
+        }
+        let bytes = words.iter().map(|word| word.len() + MAX_FRAMING_BYTES);
+        self.reserve_bytes(bytes.sum())
+    }
+
+    /// The same for a record of about so many bytes.
+    pub fn reserve_bytes(&mut self, bytes: usize) -> bool {
+        !self.wanted || bytes < RECORD_BYTES.get() || self.commands.try_reserve_exact(bytes).is_ok()
     }
 
     /// Records that a key was removed because it expired.
@@ -202,7 +223,7 @@ impl Journal {
         queue.db = record.db;
         match record.lost {
             true => queue.unwritten.lose(),
-            false => queue.unwritten.push([&selection, &record.commands]),
+            false => queue.unwritten.push(&selection, record.commands),
         }
         let end = queue.unwritten.end();
         self.end.store(end, Ordering::Release);

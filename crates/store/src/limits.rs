@@ -31,8 +31,12 @@ pub(crate) static BACKLOG_BYTES: Limit = Limit::new("log that may wait", 0, 256 
 /// end would delay everything else on that disk.
 pub(crate) static SYNC_BYTES: Limit = Limit::new("snapshot between syncs", 1, 32 << 20);
 
+/// The memory for a record of so many bytes is taken before anything changes, and then moved into
+/// the queue of the log, not copied.
+pub(crate) static RECORD_BYTES: Limit = Limit::new("record that is reserved", 1, 1 << 20);
+
 /// All of them.
-pub static ALL: [&Limit; 9] = [
+pub static ALL: [&Limit; 10] = [
     &SNAPSHOT_STEP_BYTES,
     &COPIED_BYTES,
     &BACKGROUND_BYTES,
@@ -42,4 +46,5 @@ pub static ALL: [&Limit; 9] = [
     &SPARE_BYTES,
     &BACKLOG_BYTES,
     &SYNC_BYTES,
+    &RECORD_BYTES,
 ];

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::limits::RECORD_BYTES;
+
 /// Encoded commands that wait to be written.
 #[derive(Debug, Default)]
 pub struct Unwritten {
@@ -38,14 +40,17 @@ impl Unwritten {
         }
     }
 
-    /// Appends commands. Without memory for them they are lost.
-    pub(crate) fn push(&mut self, parts: [&[u8]; 2]) {
-        let len = parts.iter().map(|part| part.len()).sum();
-        if !self.reserve(len) {
+    /// Appends the selection of a database, which may be empty, and commands. Without memory for
+    /// them they are lost. Long commands are not copied if they are the first.
+    pub(crate) fn push(&mut self, selection: &[u8], commands: Vec<u8>) {
+        let len = selection.len() + commands.len();
+        if self.bytes.is_empty() && selection.is_empty() && commands.len() >= RECORD_BYTES.get() {
+            self.bytes = commands;
+        } else if self.reserve(len) {
+            self.bytes.extend_from_slice(selection);
+            self.bytes.extend_from_slice(&commands);
+        } else {
             return self.lose();
-        }
-        for part in parts {
-            self.bytes.extend_from_slice(part);
         }
         self.end += u64::try_from(len).unwrap_or(0);
     }
@@ -169,7 +174,7 @@ mod tests {
 
     fn piece(bytes: &[u8], marks: &[Mark]) -> Unwritten {
         let mut piece = Unwritten::default();
-        piece.push([bytes, b""]);
+        piece.push(b"", bytes.to_vec());
         marks.iter().for_each(|mark| piece.mark(*mark));
         piece
     }

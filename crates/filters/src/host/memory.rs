@@ -1,5 +1,5 @@
-//! The allocator of a process of its own: the system's, with two rules that keep others from
-//! waiting and the process from growing.
+//! The allocator of a process of its own: the system's, with three rules that keep others from
+//! waiting, the process from growing, and a lack of memory from ending it.
 //!
 //! When Linux takes back a gigabyte of small pages at once, which takes 50 milliseconds, every
 //! other thread that allocates waits. So a large block gives its pages back in steps before it is
@@ -7,11 +7,17 @@
 //!
 //! glibc gives each thread an arena of its own, and what is freed in one arena serves no thread of
 //! another. Few arenas bound how much lies unused.
+//!
+//! A large block may be refused, and who asks for it must expect that. Nobody expects it of a small
+//! one, such as a buffer or a row of a table, and the process ends. So some memory is kept for small
+//! blocks ([`keep_reserve`]). Once it is used, [`is_short`] says so, and a server takes no more data.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 #[cfg(target_os = "linux")]
 use std::ops::Range;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The number of bytes that one step gives back.
 #[cfg(target_os = "linux")]
@@ -30,19 +36,22 @@ unsafe impl GlobalAlloc for Memory {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
+        let alloc = || unsafe { System.alloc(layout) };
+        or_from_reserve(layout.size(), alloc)
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        unsafe { System.alloc_zeroed(layout) }
+        let alloc = || unsafe { System.alloc_zeroed(layout) };
+        or_from_reserve(layout.size(), alloc)
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(block, layout, size) }
+        // SAFETY: the caller's promise. A block that could not become longer is as it was.
+        let realloc = || unsafe { System.realloc(block, layout, size) };
+        or_from_reserve(size, realloc)
     }
 
     #[inline]
@@ -97,6 +106,112 @@ fn page_bytes() -> usize {
     let bytes = usize::try_from(bytes).ok();
     bytes.filter(|bytes| *bytes > 0).unwrap_or(LARGEST)
 }
+
+/// The memory that is kept for small blocks. It is not touched, so it is only a part of the address
+/// space.
+const RESERVE_BYTES: usize = 32 << 20;
+
+/// The longest block that counts as small.
+const MAX_SMALL_BYTES: usize = 4 << 20;
+
+/// How often a small block is tried again once the reserve is given back.
+const MAX_TRIES: u32 = 100;
+
+/// The reserve; null if there is none.
+static RESERVE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// Whether the reserve was needed and not regained.
+static SHORT: AtomicBool = AtomicBool::new(false);
+
+/// The block that `alloc` returns. If there is no memory for it, and it is small, the reserve goes
+/// back to the system, and `alloc` is called again.
+#[inline]
+fn or_from_reserve(size: usize, alloc: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = alloc();
+    match block.is_null() && size <= MAX_SMALL_BYTES {
+        true => from_reserve(alloc),
+        false => block,
+    }
+}
+
+#[cold]
+fn from_reserve(alloc: impl Fn() -> *mut u8) -> *mut u8 {
+    let mut block: *mut u8 = null_mut();
+    let mut tries = if use_reserve() { MAX_TRIES } else { 0 };
+    while block.is_null() && tries > 0 {
+        block = alloc();
+        tries -= 1;
+        // Another thread may not have given it back yet.
+        std::thread::yield_now();
+    }
+    block
+}
+
+/// Gives the reserve back to the system. Whether there was one, or another thread has just done so.
+fn use_reserve() -> bool {
+    let was_short = SHORT.swap(true, Ordering::AcqRel);
+    let reserve = RESERVE.swap(null_mut(), Ordering::AcqRel);
+    if reserve.is_null() {
+        return was_short;
+    }
+    // SAFETY: the block of `keep_reserve`, which nobody else has now.
+    unsafe { unmap_reserve(reserve) };
+    true
+}
+
+/// Keeps memory for small blocks, until there is no other. Returns whether it is kept, as it may be
+/// already. Where the system cannot keep any there is none, and no lack either.
+pub fn keep_reserve() -> bool {
+    if !RESERVE.load(Ordering::Acquire).is_null() {
+        return true;
+    }
+    let Some(reserve) = map_reserve() else {
+        return false;
+    };
+    let none = RESERVE.compare_exchange(null_mut(), reserve, Ordering::AcqRel, Ordering::Acquire);
+    match none {
+        Ok(_) => SHORT.store(false, Ordering::Release),
+        // Another thread was faster.
+        // SAFETY: the block is from `map_reserve`, and nobody else has it.
+        Err(_) => unsafe { unmap_reserve(reserve) },
+    }
+    true
+}
+
+/// Whether memory has ended: the reserve was used, and [`keep_reserve`] has not regained it.
+#[inline]
+pub fn is_short() -> bool {
+    SHORT.load(Ordering::Acquire)
+}
+
+#[cfg(unix)]
+fn map_reserve() -> Option<*mut u8> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, wherever the system puts it.
+    let block = unsafe { libc::mmap(null_mut(), RESERVE_BYTES, access, kind, -1, 0) };
+    (block != libc::MAP_FAILED).then_some(block.cast())
+}
+
+/// # Safety
+///
+/// The block is from [`map_reserve`], and nobody uses it any more.
+#[cfg(unix)]
+unsafe fn unmap_reserve(reserve: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::munmap(reserve.cast(), RESERVE_BYTES) };
+}
+
+#[cfg(not(unix))]
+fn map_reserve() -> Option<*mut u8> {
+    None
+}
+
+/// # Safety
+///
+/// None: there is no reserve.
+#[cfg(not(unix))]
+unsafe fn unmap_reserve(_: *mut u8) {}
 
 /// Lets all threads allocate from few arenas. Call it before the first thread starts.
 pub fn share() {
@@ -158,6 +273,27 @@ mod tests {
         assert!(bytes[..first].iter().all(|&byte| byte == 1));
         assert!(bytes[first..end].iter().all(|&byte| byte == 0));
         assert!(bytes[end..].iter().all(|&byte| byte == 1));
+    }
+
+    #[test]
+    fn small_blocks_come_from_the_reserve_when_there_is_no_other_memory() {
+        let full = |left: usize| {
+            let calls = core::cell::Cell::new(0);
+            let block = or_from_reserve(left, || {
+                calls.set(calls.get() + 1);
+                match RESERVE.load(Ordering::Acquire).is_null() {
+                    true => core::ptr::dangling_mut(),
+                    false => null_mut(),
+                }
+            });
+            (!block.is_null(), calls.get())
+        };
+        assert!(keep_reserve() && keep_reserve() && !is_short());
+        assert_eq!(full(MAX_SMALL_BYTES + 1), (false, 1));
+        assert!(!is_short());
+        assert_eq!(full(MAX_SMALL_BYTES), (true, 2));
+        assert!(is_short());
+        assert!(keep_reserve() && !is_short());
     }
 
     #[test]

@@ -86,6 +86,10 @@ fn execute_runs<T: Stored>(
     let mut footprint = Footprint::none();
     hashes.iter().for_each(|hash| footprint.add_hash(*hash));
     let mut locked = Locked::lock(call.server, footprint, exclusive, call.now);
+    if exclusive && locked.reserve(runs.words).is_err() {
+        // Each is refused by itself, or runs when another is done.
+        return 0;
+    }
     let db = call.session.db;
     let locations = runs.iter().zip(&hashes);
     let locations: SmallVec<[KeyLocation<'_>; 1]> = locations

@@ -33,6 +33,9 @@ pub fn run(call: &mut Call<'_>, answers: &mut dyn Answers) -> Option<Reply> {
         }
     }
     let mut locked = Locked::lock(call.server, footprint, exclusive, call.now);
+    if writes && let Err(refusal) = locked.reserve(call.args) {
+        return Some(refusal);
+    }
     let reply = run_locked(call, &mut locked, answers);
     locked.commit(call.session, writes);
     reply

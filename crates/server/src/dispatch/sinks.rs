@@ -2,7 +2,7 @@
 
 use everbloom_commands::{Answers, Changes, CommandError};
 use everbloom_resp::encode::{encode_array_len, encode_boolean, encode_error, encode_integer};
-use everbloom_resp::{Protocol, Reply, encode};
+use everbloom_resp::{Protocol, Reply, try_encode};
 use everbloom_store::journal::Record;
 
 use crate::stats::WorkerStats;
@@ -15,6 +15,8 @@ pub struct Encoded<'a> {
     pub stats: &'a WorkerStats,
     /// How many requests failed.
     pub failed: u64,
+    /// Whether there was no memory for a reply, so that it is missing.
+    pub lacks_memory: bool,
 }
 
 impl Answers for Encoded<'_> {
@@ -41,7 +43,7 @@ impl Answers for Encoded<'_> {
             self.stats.count_error(text);
             self.failed += 1;
         }
-        encode(&reply, self.protocol, self.out);
+        self.lacks_memory |= try_encode(&reply, self.protocol, self.out).is_err();
     }
 }
 

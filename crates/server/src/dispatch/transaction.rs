@@ -16,6 +16,7 @@ use super::sinks::Encoded;
 use crate::call::{Call, Handler};
 use crate::config::Settings;
 use crate::locked::Locked;
+use crate::native::error;
 use crate::session::{Queued, Session, Watch};
 use crate::watches;
 
@@ -45,6 +46,9 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
     if !unchanged {
         return Some(Reply::NullArray);
     }
+    if !locked.record.reserve_bytes(transaction.bytes) {
+        return Some(error::out_of_memory());
+    }
     run_all(call, queued, &mut locked, answers);
     let writes = queued.iter().any(|queued| queued.command.flags.has(WRITE));
     locked.commit(call.session, writes);
@@ -66,7 +70,7 @@ fn run_all(
     for queued in queued {
         let settings = newer.as_deref().unwrap_or(call.settings);
         run(call, settings, queued, locked, answers);
-        over |= answers.out.len() - unsent > most;
+        over |= answers.lacks_memory || answers.out.len() - unsent > most;
         if over {
             answers.out.truncate(unsent);
         }

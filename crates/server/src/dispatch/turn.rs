@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use everbloom_resp::{Reply, encode};
+use everbloom_resp::{Reply, try_encode};
 use everbloom_store::clock::Now;
+use tracing::warn;
 
 use super::sinks::Encoded;
 use crate::call::{Call, Registered};
@@ -50,6 +51,7 @@ impl Turn<'_> {
             protocol: self.session.protocol,
             stats: self.stats,
             failed: 0,
+            lacks_memory: false,
         };
         let call = Call {
             server: self.server,
@@ -83,12 +85,17 @@ impl Turn<'_> {
         slowlog.note(self.settings, self.session, self.now, took, what);
     }
 
-    /// Writes a reply.
+    /// Writes a reply. Without memory for it the connection ends: the command has run, and the
+    /// client must not take the next reply for this one.
     pub fn send(&mut self, reply: &Reply) {
         if let Reply::Error(text) = reply {
             self.stats.count_error(text);
         }
-        encode(reply, self.session.protocol, self.out);
+        if try_encode(reply, self.session.protocol, self.out).is_err() {
+            let client = &self.session.client.addr;
+            warn!("disconnected {client}: there is no memory for its reply");
+            self.session.closing = true;
+        }
     }
 
     /// The same for a long reply that is already encoded: it is not copied if it is the first.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use everbloom::host;
 use everbloom_resp::Reply;
 
 mod constants;
@@ -188,6 +189,7 @@ fn memory(report: &Report<'_, '_, '_>, out: &mut Fields) {
     let buffers = server.stats.buffers.load(Ordering::Relaxed);
     out.put("mem_clients_normal", buffers);
     out.put("mem_aof_buffer", server.store.journal.backlog());
+    out.put("mem_system_short", u8::from(host::memory::is_short()));
     let ratio = percent(resident, used) / 100.0;
     out.put("mem_fragmentation_ratio", format_args!("{ratio:.2}"));
     let beyond = i128::from(resident) - i128::from(used);

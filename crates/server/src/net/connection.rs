@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser, recycle};
+use everbloom_resp::{Batch, Limits, ProtocolError, RequestParser, encode, recycle};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::timeout;
@@ -25,6 +25,7 @@ use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::execute;
 use crate::dispatch::turn::Turn;
+use crate::native::error;
 use crate::offload::Work;
 use crate::session::Session;
 use crate::watches;
@@ -135,8 +136,9 @@ impl Connection {
                 .parser
                 .bytes_wanted()
                 .clamp(MAX_SHARED_BYTES, MAX_READ_BYTES);
-            let reserved = self.pending.try_reserve(room.min(kept));
-            reserved.map_err(io::Error::other)?;
+            if !make_room(&mut self.pending, room.min(kept)) {
+                return self.refuse_long_request(stream).await;
+            }
             self.count_buffers(0);
             let read = stream.read_buf(&mut self.pending).await?;
             // A long request always has more to read, so the other connections get a turn.
@@ -153,6 +155,37 @@ impl Connection {
             .net_input
             .add(u64::try_from(read).unwrap_or(0));
         Ok((read > 0).then_some(shared))
+    }
+
+    /// Answers a request for which there is no memory, and ends the connection. A client that still
+    /// sends would not get the reply if the socket were closed, so what it sends is read and
+    /// dropped.
+    async fn refuse_long_request(&mut self, stream: &mut Stream) -> io::Result<Option<usize>> {
+        self.pending = Vec::new();
+        self.count_buffers(0);
+        let refusal = error::out_of_memory();
+        let stats = &self.worker.stats;
+        stats.count_error(refusal.as_error().unwrap_or_default());
+        let mut reply = Vec::new();
+        encode(&refusal, self.session.protocol, &mut reply);
+        stream.write_all(&reply).await?;
+        stream.shutdown().await?;
+        let input = &self.worker.input;
+        let rest = async {
+            loop {
+                let read = poll_fn(|cx| {
+                    let mut input = input.borrow_mut();
+                    let mut buf = ReadBuf::new(&mut input);
+                    let poll = Pin::new(&mut *stream).poll_read(cx, &mut buf);
+                    poll.map_ok(|()| buf.filled().len())
+                });
+                if read.await? == 0 {
+                    return Ok(None);
+                }
+                yield_now().await;
+            }
+        };
+        timeout(MAX_DRAIN_TIME, rest).await.unwrap_or(Ok(None))
     }
 
     /// Closes a connection whose buffers are too long.
@@ -442,6 +475,11 @@ impl Drop for Connection {
     }
 }
 
+/// Makes room for more bytes: much if there is memory for it, so that it is needed seldom.
+fn make_room(buffer: &mut Vec<u8>, more: usize) -> bool {
+    buffer.try_reserve(more).is_ok() || buffer.try_reserve_exact(more).is_ok()
+}
+
 /// Sends all bytes. Other connections get a turn now and then, however fast the client reads.
 async fn write_in_turn(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
     for part in replies.chunks(MAX_WRITE_BYTES) {
@@ -475,6 +513,8 @@ impl Part {
     }
 }
 
+/// How long a client may go on sending a request that was refused.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(30);
 /// Redis 7's limit on the arguments of a request.
 const MAX_ARGS: usize = 0x7fff_ffff;
 /// The most bytes allocated at once, whatever length a client has announced.
