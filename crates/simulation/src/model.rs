@@ -347,6 +347,9 @@ impl Model {
             one => std::slice::from_ref(one),
         };
         let value = &mut Rc::make_mut(self.keys.get_mut(name).unwrap()).value;
+        if let Value::Window(window) = value {
+            window.see(now);
+        }
         for (number, answer) in (from..from + count).zip(answers) {
             if let Reply::Error(text) = answer {
                 let known = ["full", "OOM", "emory", "problem inserting"];
@@ -372,7 +375,6 @@ impl Model {
                     if new && before.is_some_and(|before| window.remembers(before, now)) {
                         return Err(format!("item{number} is new, but it was added before"));
                     }
-                    window.see(now);
                     let (added, advanced) = (window.added, window.advanced);
                     window.added += 1;
                     let addition = Addition {

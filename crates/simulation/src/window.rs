@@ -17,7 +17,7 @@ pub struct Window {
     pub added: u64,
     /// How many generations were begun by BF.ADVANCE.
     pub advanced: u64,
-    /// How often it was merged with another one, each of which may keep items for longer.
+    /// How often it was merged with another one or began again. Each may keep items for longer.
     pub merged: u64,
     /// The last addition of each item.
     pub items: BTreeMap<u32, Addition>,
@@ -83,8 +83,24 @@ impl Window {
         }
     }
 
-    /// The clock that it sees.
+    /// The clock that it sees when it changes.
     pub fn see(&mut self, now: u64) {
+        let generation = self.span_ms.div_ceil(self.generations);
+        if self.span_ms > 0 && self.latest > now + generation {
+            self.begin_again(now);
+        }
         self.latest = self.latest.max(now);
+    }
+
+    /// The clock was wrong. What the window still has is found for one window from now on.
+    fn begin_again(&mut self, now: u64) {
+        let mut items = std::mem::take(&mut self.items);
+        items.retain(|_, addition| self.remembers(addition, self.latest));
+        for addition in items.values_mut() {
+            addition.at = addition.at.min(now);
+        }
+        self.items = items;
+        self.latest = now;
+        self.merged += 1;
     }
 }
