@@ -56,6 +56,10 @@ dist *args:
 dist-test:
     tests/packages/deb
 
+# Check the compose file, the Kubernetes manifest and the workflows; needs Go
+operators:
+    tests/operators/check
+
 # Build the container image with buildah, start it, and look into the tarball
 container-test:
     tests/packages/container

@@ -1,7 +1,7 @@
 //! Columns in Arrow's memory, by its C data interface: C structs in Python's capsules.
 //!
-//! Whoever made a column (pyarrow, polars, DuckDB) promises what the interface asks: that the buffers
-//! are as long as the format and the lengths say, and do not change until the column is released.
+//! Whoever made a column (pyarrow, polars, DuckDB) promises what the interface asks: that the
+//! buffers are as long as the format and the lengths say, and do not change until the column is released.
 #![allow(unsafe_code, reason = "this is the interface to C")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -72,7 +72,7 @@ unsafe impl Send for Stream {}
 ///
 /// # Safety
 ///
-/// It may be moved, zeros are one that was released already, and a capsule with this name holds one.
+/// It may be moved, zeros are one that was released already, and a capsule of this name has one.
 unsafe trait Struct: Sized {
     const NAME: &CStr;
 

@@ -7,6 +7,7 @@
     missing_docs
 )]
 
+mod dashboard;
 mod http;
 mod page;
 mod text;

@@ -224,7 +224,8 @@ print(len(families))
 }
 
 /// Files that name metrics, from the root of the repository.
-const NAMING: [&str; 2] = [
+const NAMING: [&str; 3] = [
+    "contrib/grafana/everbloom.json",
     "contrib/prometheus/everbloom.rules.yml",
     "docs/guide/watch.md",
 ];
