@@ -9,6 +9,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A file that is written.
 pub trait StorageFile: Write + Send + Debug {
@@ -41,6 +42,11 @@ pub trait Storage: Send + Sync + Debug {
     fn sync_dir(&self, name: &str) -> io::Result<()>;
     /// The names of the files in a directory, without its own.
     fn list(&self, name: &str) -> io::Result<Vec<String>>;
+
+    /// When a file was last written, if that is known: for people, as it may lie.
+    fn modified(&self, _name: &str) -> io::Result<Option<SystemTime>> {
+        Ok(None)
+    }
 
     /// Whether a file is there.
     fn exists(&self, name: &str) -> io::Result<bool> {
@@ -151,6 +157,10 @@ impl Storage for Disk {
 
     fn sync_dir(&self, name: &str) -> io::Result<()> {
         File::open(self.path(name))?.sync_all()
+    }
+
+    fn modified(&self, name: &str) -> io::Result<Option<SystemTime>> {
+        fs::metadata(self.path(name))?.modified().map(Some)
     }
 
     fn list(&self, name: &str) -> io::Result<Vec<String>> {

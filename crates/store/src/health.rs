@@ -9,6 +9,8 @@ pub(crate) enum Cause {
     LogFailing = 2,
     LogBehind = 4,
     SaveFailing = 8,
+    /// A log is wanted, and beginning it has failed.
+    LogMissing = 16,
 }
 
 /// The state of the data and of its files.
@@ -31,9 +33,9 @@ impl Health {
         self.has(Cause::Loading)
     }
 
-    /// Whether the log cannot be written, or too many bytes wait for it.
+    /// Whether the log cannot be written or begun, or too many bytes wait for it.
     pub fn is_log_failing(&self) -> bool {
-        self.has(Cause::LogFailing) || self.has(Cause::LogBehind)
+        self.has(Cause::LogFailing) || self.has(Cause::LogBehind) || self.has(Cause::LogMissing)
     }
 
     /// Whether the last snapshot failed.
@@ -46,7 +48,7 @@ impl Health {
         self.set(Cause::Loading, on);
     }
 
-    fn has(&self, cause: Cause) -> bool {
+    pub(crate) fn has(&self, cause: Cause) -> bool {
         self.causes.load(Ordering::Relaxed) & cause as u8 != 0
     }
 
@@ -67,11 +69,12 @@ mod tests {
 
     type Get = fn(&Health) -> bool;
 
-    const CAUSES: [(Cause, Get); 4] = [
+    const CAUSES: [(Cause, Get); 5] = [
         (Cause::Loading, Health::is_loading),
         (Cause::LogFailing, Health::is_log_failing),
         (Cause::LogBehind, Health::is_log_failing),
         (Cause::SaveFailing, Health::is_save_failing),
+        (Cause::LogMissing, Health::is_log_failing),
     ];
 
     #[test]

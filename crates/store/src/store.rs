@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::clock::Now;
-use crate::health::Health;
+use crate::health::{Cause, Health};
 use crate::journal::Journal;
 use crate::keyspace::{Db, Keyspace, SHARDS, Shard};
 use crate::limits::{EXPIRY_STEP_KEYS, UNWRITTEN_BYTES};
@@ -78,6 +78,12 @@ impl Store {
     /// lock.
     pub fn can_log(&self) -> bool {
         !self.health.is_log_failing()
+    }
+
+    /// Whether a log is kept. While its first file is being written, it is, unless that has failed
+    /// before.
+    pub fn keeps_log(&self) -> bool {
+        self.journal.is_logging() && !self.health.has(Cause::LogMissing)
     }
 
     /// The host is about to stop: loading is cancelled.

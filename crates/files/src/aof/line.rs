@@ -70,6 +70,9 @@ pub enum Problem {
         /// The number of this one.
         found: u64,
     },
+    /// The mark of an end is damaged, or there is a second one.
+    #[error("expected one mark of 16 hexadecimal digits, found {0:?}")]
+    Mark(String),
     /// A file that has a line already.
     #[error("expected one line per file, found {0:?} again")]
     SecondLine(String),

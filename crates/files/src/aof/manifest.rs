@@ -7,7 +7,12 @@
 //! ```
 //!
 //! Lines are written in this order, and read in any. [`line`](super::line) says what a line is. Two
-//! lines for one file are refused: removing the history would remove the log.
+//! lines for one file are refused: removing the history would remove the log. Before them there may
+//! be a line that Redis reads as a comment:
+//!
+//! ```text
+//! #everbloom ended 00f1e2d3c4b5a697 saved            no log is kept since ([`Ended`])
+//! ```
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -15,6 +20,7 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
+use super::account;
 use super::line::{FileInfo, Kind, MAX_LINE_BYTES, Problem, parse_line, push_name};
 use crate::storage::Storage;
 
@@ -30,7 +36,23 @@ pub struct Manifest {
     pub history: Vec<FileInfo>,
     /// What happened since, oldest first. The last is the one being written.
     pub increments: Vec<FileInfo>,
+    /// Since when no log is kept, if snapshots were made since then.
+    pub ended: Option<Ended>,
 }
+
+/// The mark of a log that is no longer kept. It is set before the first snapshot that is made
+/// without a log. Those snapshots have the same id, so a start can tell whether one is newer than
+/// the log. It is removed before the log goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Any number that no other end has.
+    pub id: u64,
+    /// Whether a snapshot that holds all that the log holds was completed since.
+    pub saved: bool,
+}
+
+/// How the line of [`Ended`] begins.
+const ENDED: &str = "#everbloom ended ";
 
 /// What a base file holds, which shows in its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +99,31 @@ impl Names {
     pub fn path(&self, file: &FileInfo) -> String {
         format!("{}/{}", self.dir, file.name)
     }
+
+    /// The list of files of a log that is being begun, from the data directory: no manifest names
+    /// them yet.
+    pub fn beginning(&self) -> String {
+        format!("{}/temp.begin", self.dir)
+    }
+
+    /// The part of a log that a file is by its name, and its number.
+    pub(super) fn numbered(&self, name: &str) -> Option<(Part, u64)> {
+        let rest = name.strip_prefix(&self.file)?.strip_prefix('.')?;
+        let (seq, suffix) = rest.split_once('.')?;
+        let part = match suffix {
+            "base.rdb" | "base.aof" => Part::Base,
+            "incr.aof" => Part::Increment,
+            _ => return None,
+        };
+        Some((part, seq.parse().ok()?))
+    }
+}
+
+/// A part of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Base,
+    Increment,
 }
 
 /// Why a manifest cannot be read.
@@ -105,6 +152,28 @@ pub enum ReadManifestError {
         /// What the storage said.
         source: io::Error,
     },
+    /// A file of the log lies beside the manifest, and is not named in it.
+    #[error(
+        "{manifest}: expected a line for {file}, which lies beside it, found none: the manifest is \
+         missing, cut off or another's; nothing is changed"
+    )]
+    Unnamed {
+        /// The manifest.
+        manifest: String,
+        /// The file.
+        file: String,
+    },
+    /// A file is history, and nothing has replaced it.
+    #[error(
+        "{manifest}: expected a file that replaces {file}, which has type h, found none; nothing \
+         is changed"
+    )]
+    NotReplaced {
+        /// The manifest.
+        manifest: String,
+        /// The file.
+        file: String,
+    },
 }
 
 impl Manifest {
@@ -123,6 +192,12 @@ impl Manifest {
         for (line, number) in bytes.split_inclusive(|byte| *byte == b'\n').zip(1..) {
             if line.len() > MAX_LINE_BYTES {
                 return Err(fail(number, Problem::TooLong));
+            }
+            if let Some(mark) = line.strip_prefix(ENDED.as_bytes()) {
+                let malformed = || Problem::Mark(String::from_utf8_lossy(mark).into_owned());
+                let mark = parse_ended(mark).filter(|_| manifest.ended.is_none());
+                manifest.ended = Some(mark.ok_or_else(|| fail(number, malformed()))?);
+                continue;
             }
             if line.first() == Some(&b'#') {
                 continue;
@@ -157,11 +232,17 @@ impl Manifest {
         Ok(())
     }
 
-    /// The manifest's text, byte for byte as Redis writes it: base, history, increments.
+    /// The manifest's text, byte for byte as Redis writes it: base, history, increments; before
+    /// them the mark of an end.
     pub fn to_text(&self) -> String {
         let history = self.history.iter().map(|info| (info, 'h'));
         let increments = self.increments.iter().map(|info| (info, 'i'));
         let mut text = String::new();
+        if let Some(Ended { id, saved }) = self.ended {
+            let saved = if saved { " saved" } else { "" };
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "{ENDED}{id:016x}{saved}");
+        }
         for (info, kind) in self
             .base
             .iter()
@@ -171,7 +252,6 @@ impl Manifest {
         {
             text.push_str("file ");
             push_name(&info.name, &mut text);
-            // Writing to a String does not fail.
             let _ = writeln!(text, " seq {} type {kind}", info.seq);
         }
         text
@@ -193,22 +273,23 @@ impl Manifest {
             BaseFormat::Rdb => "base.rdb",
             BaseFormat::Commands => "base.aof",
         };
-        self.next(names, self.base.as_ref().map_or(0, |base| base.seq), suffix)
+        self.next(names, self.base.as_ref(), Part::Base, suffix)
     }
 
     /// The increment after the last.
     pub fn next_increment(&self, names: &Names) -> FileInfo {
-        self.next(
-            names,
-            self.increments.last().map_or(0, |last| last.seq),
-            "incr.aof",
-        )
+        self.next(names, self.increments.last(), Part::Increment, "incr.aof")
     }
 
-    /// The first file with a number above `last` whose name is free: without a base, or without an
-    /// increment, counting begins again, and history may still have the name.
-    fn next(&self, names: &Names, last: u64, suffix: &str) -> FileInfo {
-        let mut seq = last + 1;
+    /// The first file with a number above all others of its part, history included, whose name is
+    /// free.
+    fn next(&self, names: &Names, last: Option<&FileInfo>, part: Part, suffix: &str) -> FileInfo {
+        let history = self.history.iter();
+        let before = history.filter_map(|info| names.numbered(&info.name));
+        let before = before
+            .filter(|(other, _)| *other == part)
+            .map(|(_, seq)| seq);
+        let mut seq = before.chain(last.map(|info| info.seq)).max().unwrap_or(0) + 1;
         loop {
             let name = format!("{}.{seq}.{suffix}", names.file);
             if self
@@ -243,6 +324,7 @@ impl Manifest {
             base: Some(base),
             history: history.cloned().collect(),
             increments: last.into_iter().cloned().collect(),
+            ended: None,
         }
     }
 
@@ -267,12 +349,15 @@ impl Manifest {
 
     /// The manifest of a data directory; one that names nothing when there is no log.
     ///
+    /// It must account for the files of the log that lie beside it. Files of a log whose beginning
+    /// was interrupted become history.
+    ///
     /// An old-style log, one file in the data directory itself, is adopted as Redis adopts it: it
     /// becomes the base, and is moved to the directory of the log under its own name. That happens
     /// where the log has no files, or where an adoption was interrupted after its first step. A
     /// crash at any point leaves what the next start takes up.
     pub fn load(storage: &dyn Storage, names: &Names) -> Result<Self, ReadManifestError> {
-        let manifest = Manifest::read(storage, names)?;
+        let manifest = account::checked(Manifest::read(storage, names)?, storage, names)?;
         let old = names.old_style();
         adopt(storage, names, manifest).map_err(|source| ReadManifestError::Storage {
             file: old.to_owned(),
@@ -290,6 +375,17 @@ impl Manifest {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         storage.replace(&file, text.as_bytes())
     }
+}
+
+/// Reads what follows [`ENDED`], the line feed included.
+fn parse_ended(mark: &[u8]) -> Option<Ended> {
+    let text = str::from_utf8(mark.strip_suffix(b"\n")?).ok()?;
+    let (id, saved) = match text.strip_suffix(" saved") {
+        Some(id) => (id, true),
+        None => (text, false),
+    };
+    let id = u64::from_str_radix(id, 16).ok()?;
+    Some(Ended { id, saved })
 }
 
 /// Reads a manifest, whose length is limited because it is held in memory.

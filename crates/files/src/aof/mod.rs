@@ -8,6 +8,7 @@
 //!     appendonly.aof.5.incr.aof           increments: what happened since, oldest first;
 //!     appendonly.aof.6.incr.aof             the last one is being written
 //!     appendonly.aof.1.base.rdb           history: no longer needed, about to be removed
+//!     temp.begin                          files of a log that is being begun, without a line yet
 //! ```
 //!
 //! All names begin with the setting `appendfilename`; base and increments are numbered apart. A
@@ -38,6 +39,7 @@
 //!
 //! The commands from `MULTI` to `EXEC` take effect together or not at all.
 
+mod account;
 pub mod batch;
 mod covered;
 pub mod line;
@@ -46,5 +48,5 @@ pub mod reader;
 
 pub use batch::{Commands, is_bracket};
 pub use line::FileInfo;
-pub use manifest::{BaseFormat, Manifest, ManifestError, Names, ReadManifestError};
+pub use manifest::{BaseFormat, Ended, Manifest, ManifestError, Names, ReadManifestError};
 pub use reader::{Command, CommandReader, Piece, ReadError, Unit};

@@ -53,4 +53,4 @@ pub use error::{Fault, ReadError};
 pub use format::{MAGIC, NEWEST_VERSION, OLDEST_VERSION, VALKEY_VERSION, WRITTEN_VERSION};
 pub use payload::{DumpError, RestoreError, dump, restore};
 pub use read::{Event, Reader};
-pub use write::{Aux, WriteError, WriteOptions, Writer};
+pub use write::{Aux, LogMark, WriteError, WriteOptions, Writer};

@@ -1,5 +1,6 @@
 //! A file, key by key.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use everbloom_commands::format::value::{FieldWriter, save_array_head, save_array_tail, save_head};
@@ -43,6 +44,44 @@ pub struct Aux<'a> {
     pub used_memory: u64,
     /// Whether the file is the base of an append-only file: `aof-base`.
     pub aof_base: Option<bool>,
+    /// The log that was not kept when the file was made: `everbloom-log`.
+    pub log: Option<LogMark>,
+}
+
+/// What a snapshot says of the log that lay beside it and was not kept when it was made.
+///
+/// Its text is `includes ID` or `ignores ID`, with 16 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogMark {
+    /// The number that the manifest of that log has since its end.
+    pub id: u64,
+    /// Whether the snapshot holds all that the log holds. Otherwise the server that made it had
+    /// not read the log.
+    pub includes: bool,
+}
+
+impl LogMark {
+    /// The name of the auxiliary field.
+    pub const AUX_NAME: &str = "everbloom-log";
+
+    /// Reads the value of the auxiliary field.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let (word, id) = str::from_utf8(value).ok()?.split_once(' ')?;
+        let includes = match word {
+            "includes" => true,
+            "ignores" => false,
+            _ => return None,
+        };
+        let id = u64::from_str_radix(id, 16).ok()?;
+        Some(LogMark { id, includes })
+    }
+}
+
+impl fmt::Display for LogMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.includes { "includes" } else { "ignores" };
+        write!(f, "{word} {:016x}", self.id)
+    }
 }
 
 /// Why a file was not written to its end. What was written of it is of no use.
@@ -114,7 +153,7 @@ impl<W: Write> Writer<W> {
         self.out.position()
     }
 
-    /// Writes the auxiliary fields, the ones and in the order that Redis writes.
+    /// Writes the auxiliary fields: those of Redis in its order, then ours.
     ///
     /// # Errors
     ///
@@ -124,10 +163,13 @@ impl<W: Write> Writer<W> {
         self.aux_field("redis-bits", &usize::BITS.to_string())?;
         self.aux_field("ctime", &aux.created.to_string())?;
         self.aux_field("used-mem", &aux.used_memory.to_string())?;
-        match aux.aof_base {
-            Some(is_base) => self.aux_field("aof-base", if is_base { "1" } else { "0" }),
-            None => Ok(()),
+        if let Some(is_base) = aux.aof_base {
+            self.aux_field("aof-base", if is_base { "1" } else { "0" })?;
         }
+        if let Some(log) = aux.log {
+            self.aux_field(LogMark::AUX_NAME, &log.to_string())?;
+        }
+        Ok(())
     }
 
     fn aux_field(&mut self, name: &str, value: &str) -> Result<(), WriteError> {

@@ -12,6 +12,7 @@ use crate::config::Settings;
 use crate::native::{debug, error};
 use crate::server::Server;
 use crate::session::Session;
+use everbloom_store::persistence::Persistence;
 
 /// The checks before a command is run or queued.
 pub fn admit(
@@ -95,9 +96,9 @@ fn refused_in_trouble(server: &Server, settings: &Settings, command: &Command) -
 /// Why writes are refused, if so: the disk has a problem.
 pub fn misconf(server: &Server, settings: &Settings) -> Option<Cow<'static, str>> {
     if server.store.health.is_log_failing() {
-        let figures = server.store.persistence().map(|p| &p.figures);
-        let error = figures
-            .and_then(|f| f.log_error.lock().clone())
+        let persistence = server.store.persistence();
+        let error = persistence
+            .and_then(Persistence::log_problem)
             .unwrap_or_else(|| "the disk does not take it".into());
         return Some(format!("MISCONF Errors writing to the AOF file: {error}").into());
     }

@@ -277,9 +277,10 @@ fn snapshots(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mu
 }
 
 fn log(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
-    let enabled = report.call.server.store.journal.is_logging();
+    let enabled = report.call.server.store.keeps_log();
     let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed);
-    let failing = figures.log_error.lock().is_some();
+    let persistence = report.call.server.store.persistence();
+    let failing = persistence.is_some_and(|it| it.log_problem().is_some());
     out.put("aof_enabled", u8::from(enabled));
     out.put("aof_rewrite_scheduled", u8::from(scheduled));
     let names = [
@@ -297,7 +298,7 @@ fn log(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fiel
 
 fn log_files(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
     let journal = &report.call.server.store.journal;
-    if !journal.is_logging() {
+    if !report.call.server.store.keeps_log() {
         return;
     }
     let waiting = journal.backlog();

@@ -79,8 +79,7 @@ fn background_save(call: &mut Call<'_>) -> Result<Reply, Reply> {
 fn rewrite_log(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let figures = &data_directory(call)?.figures;
     let texts = ("Background append only file rewriting", REWRITE_RUNS);
-    let begin = |store: &_| jobs::rewrite_in_background(store, false);
-    start(call, &figures.rewrite, texts, begin)
+    start(call, &figures.rewrite, texts, jobs::rewrite_in_background)
 }
 
 /// Starts a background job, or schedules it while another one runs.

@@ -14,7 +14,7 @@ use super::subcommand::{self, container, subcommand};
 use super::{Call, Command, config, count, error, info, map, next_integer};
 use crate::slowlog::SlowEntry;
 use crate::version::BLOOM_VERSION;
-use everbloom_store::persistence::jobs::{self, JobError};
+use everbloom_store::persistence::schedule;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
@@ -131,24 +131,15 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
     if save && nosave || !words.iter().all(known) {
         return Err(error::syntax());
     }
-    let failed = || Reply::error("ERR Errors trying to SHUTDOWN. Check logs.");
-    if save && (call.server.store.persistence().is_none() || call.server.store.health.is_loading())
+    let wanted = (save || nosave).then_some(save);
+    // The server keeps running if its keys cannot be saved. Later changes are saved at the end.
+    if !said(b"FORCE")
+        && let Err(problem) = schedule::save_before_stop(&call.server.store, wanted)
     {
-        return Err(failed());
+        tracing::error!("not stopping, because {problem}");
+        return Err(Reply::error("ERR Errors trying to SHUTDOWN. Check logs."));
     }
-    let wanted = save || (!nosave && saves_at_end(call));
-    // Saved at once, so that the server keeps running if its keys cannot be saved. Later changes
-    // are saved at the end. If a snapshot is being made already, everything is saved then.
-    if wanted && !said(b"FORCE") {
-        match jobs::save(&call.server.store) {
-            Ok(()) | Err(JobError::Busy) => {}
-            Err(problem) => {
-                tracing::error!("not stopping, for the snapshot failed: {problem}");
-                return Err(failed());
-            }
-        }
-    }
-    if save || nosave {
+    if let Some(save) = wanted {
         call.server.set_save_at_end(save);
     }
     tracing::warn!("stopping: {} said SHUTDOWN", call.session.client.addr);
@@ -156,13 +147,6 @@ fn shutdown(call: &mut Call<'_>) -> Result<Reply, Reply> {
     call.session.silent = true;
     call.server.stop();
     Ok(Reply::OK)
-}
-
-/// Whether there are save points. While the data is being loaded there is nothing to save.
-fn saves_at_end(call: &Call<'_>) -> bool {
-    let settings = call.server.config.snapshot();
-    let directory = call.server.store.persistence().is_some();
-    directory && !settings.data.save.is_empty() && !call.server.store.health.is_loading()
 }
 
 fn slowlog_get(call: &mut Call<'_>) -> Result<Reply, Reply> {

@@ -327,7 +327,7 @@ fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
         .changes()
         .saturating_sub(load(&figures.saved_changes));
     page.put("everbloom_snapshot_unsaved_changes", unsaved)?;
-    page.put("everbloom_log_enabled", u64::from(journal.is_logging()))?;
+    page.put("everbloom_log_enabled", u64::from(store.keeps_log()))?;
     page.put("everbloom_log_size_bytes", load(&figures.log_size))?;
     page.put("everbloom_log_base_bytes", load(&figures.log_base_size))?;
     let waiting = journal.backlog();

@@ -14,55 +14,44 @@ use super::snapshot_queue::SnapshotQueue;
 pub use super::snapshot_queue::{Kept, KeptValue};
 use crate::limits::SNAPSHOT_STEP_BYTES;
 
-/// A snapshot being made.
+/// A snapshot being made. It ends when this is dropped, finished or not, even by a panic.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct Snapshot<'k> {
+    keyspace: &'k Keyspace,
     queue: Arc<SnapshotQueue>,
 }
 
-impl Snapshot {
+impl<'k> Snapshot<'k> {
     /// Begins a snapshot of this moment; `at_once` runs at the same moment, while nothing can
     /// change.
-    pub fn begin(keyspace: &Keyspace, at_once: impl FnOnce()) -> Snapshot {
+    pub fn begin(keyspace: &'k Keyspace, at_once: impl FnOnce()) -> Self {
         // Entries that no snapshot has seen have the number zero.
         static LAST: AtomicU32 = AtomicU32::new(0);
         let epoch = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
         let queue = Arc::new(SnapshotQueue::new(epoch, &keyspace.captures));
+        // Before the locks, so that after a panic it is dropped after them.
+        let snapshot = Snapshot { keyspace, queue };
         let mut shards: Vec<_> = (0..SHARDS)
             .map(|index| keyspace.shard(index).write())
             .collect();
         for shard in &mut shards {
             for db in 0..keyspace.databases() {
-                shard.db_mut(db).join_snapshot(Arc::clone(&queue), db);
+                let queue = Arc::clone(&snapshot.queue);
+                shard.db_mut(db).join_snapshot(queue, db);
             }
         }
         at_once();
-        Snapshot { queue }
-    }
-
-    /// Ends the snapshot, finished or not. No more entries are kept.
-    pub fn end(&self, keyspace: &Keyspace) {
-        // Done first, so that readers of removed values find them all the time.
-        self.queue.adopt_emptied();
-        for index in 0..SHARDS {
-            let mut shard = keyspace.shard(index).write();
-            for db in 0..keyspace.databases() {
-                shard.db_mut(db).leave_snapshot();
-            }
-        }
-        for id in self.queue.clear() {
-            keyspace.end_capture(id);
-        }
+        snapshot
     }
 
     /// Keeps entries of one shard, some 256 KiB; true when none is left.
-    pub fn walk(&self, keyspace: &Keyspace, shard: usize) -> bool {
+    pub fn walk(&self, shard: usize) -> bool {
         let mut budget = SNAPSHOT_STEP_BYTES.get();
-        let mut shard = keyspace.shard(shard).write();
-        (0..keyspace.databases()).all(|db| {
+        let mut shard = self.keyspace.shard(shard).write();
+        (0..self.keyspace.databases()).all(|db| {
             let db = shard.db_mut(db);
             let all = db.keep_some(&mut budget);
-            keyspace.settle(db);
+            self.keyspace.settle(db);
             all
         })
     }
@@ -73,12 +62,28 @@ impl Snapshot {
     }
 
     /// Appends the next bytes of a large value to `out`; false when there are no more.
-    pub fn next_piece(&self, keyspace: &Keyspace, id: u64, out: &mut Vec<u8>) -> bool {
-        let more = keyspace.capture_next(id, out);
+    pub fn next_piece(&self, id: u64, out: &mut Vec<u8>) -> bool {
+        let more = self.keyspace.capture_next(id, out);
         if !more {
-            keyspace.end_capture(id);
+            self.keyspace.end_capture(id);
             self.queue.forget(id);
         }
         more
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        // Done first, so that readers of removed values find them all the time.
+        self.queue.adopt_emptied();
+        for index in 0..SHARDS {
+            let mut shard = self.keyspace.shard(index).write();
+            for db in 0..self.keyspace.databases() {
+                shard.db_mut(db).leave_snapshot();
+            }
+        }
+        for id in self.queue.clear() {
+            self.keyspace.end_capture(id);
+        }
     }
 }

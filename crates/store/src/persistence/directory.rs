@@ -33,8 +33,10 @@ pub struct Persistence {
     pub(super) log: Mutex<LogFiles>,
     /// Whether a snapshot is being made, for any file.
     pub(super) busy: AtomicBool,
-    /// Whether a log is wanted. If none is kept meanwhile, beginning it has failed and is retried.
-    pub(super) log_wanted: AtomicBool,
+    /// Whether a log is kept.
+    pub(super) log_state: Mutex<LogState>,
+    /// Whether the keys hold all that the log on the disk holds. If not, that log was never read.
+    pub(super) includes_log: AtomicBool,
     /// The least number of the journal's file switches that a base must include. What was written
     /// before the last of them may be lost.
     pub(super) lost: AtomicU64,
@@ -77,6 +79,23 @@ pub(super) struct LogFiles {
     pub(super) switches: u64,
     /// The switches up to this one failed, if any: the log went on in the file before.
     pub(super) failed: u64,
+    /// The log is being begun: the manifest on the disk is that of the log before, if any.
+    pub(super) beginning: bool,
+    /// A list of files without a line in the manifest lies on the disk.
+    pub(super) announced: bool,
+}
+
+/// Whether a log is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogState {
+    /// None is wanted.
+    Off,
+    /// The first file of a log is being written.
+    Beginning,
+    /// The first file of a log could not be written, for this reason. It is tried again.
+    Failed(String),
+    /// There is a log with all changes.
+    On,
 }
 
 /// Why a data directory cannot be used.
@@ -169,7 +188,11 @@ impl Persistence {
             names: Names::new(&settings.appenddirname, &settings.appendfilename),
             log: Mutex::default(),
             busy: AtomicBool::new(false),
-            log_wanted: AtomicBool::new(settings.appendonly),
+            log_state: Mutex::new(match settings.appendonly {
+                true => LogState::On,
+                false => LogState::Off,
+            }),
+            includes_log: AtomicBool::new(true),
             lost: AtomicU64::new(0),
             rewritten: AtomicU64::new(0),
             based: AtomicU64::new(0),
@@ -180,6 +203,29 @@ impl Persistence {
             figures: PersistenceFigures::new(machine.now()),
             machine,
             home: None,
+        }
+    }
+
+    /// Whether a log is kept.
+    pub fn log_state(&self) -> LogState {
+        self.log_state.lock().clone()
+    }
+
+    /// Whether a log is wanted, and its first file is not complete.
+    pub(super) fn is_log_missing(&self) -> bool {
+        matches!(self.log_state(), LogState::Beginning | LogState::Failed(_))
+    }
+
+    /// Whether the log holds every change whose reply has left.
+    pub fn log_holds_all(&self) -> bool {
+        self.log_state() == LogState::On && !self.is_lost()
+    }
+
+    /// Why the log cannot be written or begun.
+    pub fn log_problem(&self) -> Option<String> {
+        match self.log_state() {
+            LogState::Failed(why) => Some(format!("the log could not be begun: {why}")),
+            _ => self.figures.log_error.lock().clone(),
         }
     }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use thiserror::Error;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use everbloom_files::rdb::WriteError;
 
-use super::directory::Persistence;
+use super::directory::{LogState, Persistence};
 use super::figures::{JobFigures, PersistenceFigures};
-use super::writer;
+use super::writer::{self, Purpose};
 use crate::health::Cause;
 use crate::keyspace::Footprint;
 use crate::keyspace::snapshot::Snapshot;
@@ -133,10 +133,11 @@ pub fn save_in_background(store: &Arc<Store>) -> Result<(), JobError> {
     })
 }
 
-/// Rewrites the log in the background: a new base, followed by increments. With `begin`, starts a
-/// log if none is kept.
-pub fn rewrite_in_background(store: &Arc<Store>, begin: bool) -> Result<(), JobError> {
+/// Rewrites the log in the background: a new base, followed by increments. Begins a log if one is
+/// wanted and none is kept.
+pub fn rewrite_in_background(store: &Arc<Store>) -> Result<(), JobError> {
     let figures: OfJob = |figures| &figures.rewrite;
+    let begin = store.persistence().is_some_and(Persistence::is_log_missing);
     in_background(store, "rewrite", figures, move |store, persistence| {
         let figures = &persistence.figures;
         let result = rewrite_now(store, persistence, begin);
@@ -151,19 +152,58 @@ pub fn rewrite_in_background(store: &Arc<Store>, begin: bool) -> Result<(), JobE
                 figures.rewrite_failures.fetch_add(1, Relaxed);
             }
         }
+        if begin {
+            note_beginning(store, persistence, &result);
+        }
         figures.rewrite.failed.store(result.is_err(), Relaxed);
     })
 }
 
+/// Records what has come of beginning a log, unless it was switched off meanwhile. Until it
+/// succeeds, writes are refused as they are while a log cannot be written.
+fn note_beginning(store: &Store, persistence: &Persistence, result: &Result<u64, JobError>) {
+    let next = match result {
+        Ok(_) => LogState::On,
+        Err(JobError::Unwanted) => return,
+        Err(_) if persistence.is_ending() => return,
+        Err(problem) => LogState::Failed(problem.to_string()),
+    };
+    let mut state = persistence.log_state.lock();
+    if *state != LogState::Off {
+        let failed = matches!(next, LogState::Failed(_));
+        if failed {
+            error!("no log is kept, so writes are refused until one is begun");
+        }
+        store.health.set(Cause::LogMissing, failed);
+        *state = next;
+    }
+}
+
 fn save_now(store: &Store, persistence: &Persistence) -> Result<(), JobError> {
     let settings = store.settings();
-    let mut changes = 0;
-    let snapshot = Snapshot::begin(&store.keyspace, || changes = store.journal.changes());
-    let result = persistence.check_home().map_err(WriteError::from);
-    let result = result
-        .and_then(|()| write_file(store, persistence, &snapshot, &settings, "temp.rdb", false));
-    snapshot.end(&store.keyspace);
-    finish_save(store, persistence, &settings, result, changes)
+    let (mut changes, mut logging) = (0, false);
+    let snapshot = Snapshot::begin(&store.keyspace, || {
+        changes = store.journal.changes();
+        logging = store.journal.is_logging();
+    });
+    let mut mark = None;
+    let result = persistence.check_home().and_then(|()| {
+        if !logging {
+            mark = persistence.mark_ended_log()?;
+        }
+        Ok(())
+    });
+    let result = result.map_err(WriteError::from).and_then(|()| {
+        let purpose = Purpose::Snapshot(mark);
+        write_file(store, persistence, snapshot, &settings, "temp.rdb", purpose)
+    });
+    finish_save(store, persistence, &settings, result, changes)?;
+    if let Some(mark) = mark
+        && let Err(problem) = persistence.confirm_snapshot(mark)
+    {
+        warn!("the manifest of the old log does not name the new snapshot: {problem}");
+    }
+    Ok(())
 }
 
 /// Renames a finished snapshot into place.
@@ -206,11 +246,11 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
     persistence.storage.sync_dir("")?;
     // An older log does not describe the current keys. It stays on the disk as it is until there is
     // another.
-    let retired = begin.then(|| persistence.retire_log());
+    let retired = begin.then(|| persistence.retire_log()).transpose()?;
     let mut switch = None;
     let snapshot = Snapshot::begin(&store.keyspace, || {
         let logging = if begin {
-            persistence.log_wanted.load(Relaxed)
+            persistence.log_state() != LogState::Off
         } else {
             store.journal.is_logging()
         };
@@ -219,35 +259,22 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
             switch = Some(store.journal.switch_file());
         }
     });
-    if begin && switch.is_none() {
-        snapshot.end(&store.keyspace);
-        if let Some(retired) = retired {
-            persistence.log.lock().manifest = retired;
-        }
-        return Err(JobError::Unwanted);
-    }
     let temporary = persistence.temporary_base();
-    let written = write_file(store, persistence, &snapshot, &settings, &temporary, true);
-    snapshot.end(&store.keyspace);
-    let mut result = written.map_err(JobError::from).and_then(|bytes| {
-        if let Some(switch) = switch {
-            persistence.based.store(switch, Relaxed);
-            store.journal.wake();
-            persistence.wait_for_switch(switch)?;
-            if !store.journal.is_logging() {
-                return Err(JobError::Unwanted);
-            }
-        }
-        persistence.install_base(&temporary, bytes, switch.is_some())?;
-        if let Some(switch) = switch {
-            persistence.rewritten.store(switch, Relaxed);
-            store.journal.wake();
-        }
+    let written = if begin && switch.is_none() {
+        drop(snapshot);
+        Err(JobError::Unwanted)
+    } else {
+        let purpose = Purpose::Base;
+        write_file(store, persistence, snapshot, &settings, &temporary, purpose)
+            .map_err(JobError::from)
+    };
+    let mut result = written.and_then(|bytes| {
+        install(store, persistence, &temporary, bytes, switch)?;
         Ok(bytes)
     });
     if let Err(problem) = &mut result {
         drop(persistence.storage.remove(&temporary));
-        if let (Some(retired), Some(switch)) = (retired, switch) {
+        if let Some(retired) = retired {
             end_log(store);
             if let Err(ended) = persistence.restore_log(retired, switch) {
                 *problem = ended.into();
@@ -257,20 +284,49 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
     result
 }
 
+/// Puts a base that was written in place, once the log goes on in the file that follows it.
+fn install(
+    store: &Store,
+    persistence: &Persistence,
+    base: &str,
+    bytes: u64,
+    switch: Option<u64>,
+) -> Result<(), JobError> {
+    if let Some(switch) = switch {
+        persistence.based.store(switch, Relaxed);
+        store.journal.wake();
+        persistence.wait_for_switch(switch)?;
+        if !store.journal.is_logging() {
+            return Err(JobError::Unwanted);
+        }
+    }
+    persistence.install_base(base, bytes, switch.is_some())?;
+    if let Some(switch) = switch {
+        persistence.rewritten.store(switch, Relaxed);
+        store.journal.wake();
+    }
+    Ok(())
+}
+
 /// Starts or stops the log. A log starts in the background, with retries until it succeeds.
 pub fn turn_log(store: &Arc<Store>, on: bool) -> Result<(), JobError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
     if store.health.is_loading() {
         return Err(JobError::Loading);
     }
-    persistence.log_wanted.store(on, Relaxed);
     if !on {
+        want_no_log(store, persistence);
         end_log(store);
         return Ok(());
     }
-    rewrite_in_background(store, true).inspect_err(|_| {
-        persistence.log_wanted.store(false, Relaxed);
-    })
+    *persistence.log_state.lock() = LogState::Beginning;
+    rewrite_in_background(store).inspect_err(|_| want_no_log(store, persistence))
+}
+
+fn want_no_log(store: &Store, persistence: &Persistence) {
+    let mut state = persistence.log_state.lock();
+    store.health.set(Cause::LogMissing, false);
+    *state = LogState::Off;
 }
 
 /// Stops the log. Its writer writes the remaining data to the disk, if possible. The caller must
@@ -281,19 +337,19 @@ fn end_log(store: &Store) {
     store.journal.set_logging(false);
 }
 
-/// Writes a snapshot into a new file; returns its length.
+/// Writes a snapshot into a new file, and ends it; returns the length of the file.
 pub(super) fn write_file(
     store: &Store,
     persistence: &Persistence,
-    snapshot: &Snapshot,
+    snapshot: Snapshot<'_>,
     settings: &Settings,
     name: &str,
-    aof_base: bool,
+    purpose: Purpose,
 ) -> Result<u64, WriteError> {
     let mut file = persistence.storage.create(name)?;
     let (ending, keyspace, machine) = (&persistence.ending, &store.keyspace, &store.machine);
     writer::write(
-        ending, keyspace, machine, snapshot, &mut *file, settings, aof_base,
+        ending, keyspace, machine, &snapshot, &mut *file, settings, purpose,
     )
 }
 

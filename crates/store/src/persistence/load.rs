@@ -2,7 +2,8 @@
 //!
 //! If there is a log, only the log is read. If `appendonly` is on and there is no log yet, the
 //! snapshot is loaded and becomes the log's first base, so that turning the log on loses nothing.
-//! (Redis starts empty then.)
+//! (Redis starts empty then.) The same happens after a log was switched off and a snapshot was made
+//! since: their marks show which of the two is newer, and not the times of the files.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -20,6 +21,7 @@ use super::directory::Persistence;
 use super::jobs::write_file;
 use super::log_writer::Log;
 use super::progress::ProgressReader;
+use super::writer::Purpose;
 use crate::keyspace::snapshot::Snapshot;
 use crate::keyspace::{Db, Entry, Keyspace, SHARDS};
 use crate::replay::{Replay, ReplayError};
@@ -83,6 +85,24 @@ pub enum LoadError {
         /// The system's error.
         source: io::Error,
     },
+    /// The log and the snapshot may each hold data that the other lacks.
+    #[error(
+        "{log}, last written {log_time}, and {snapshot}, last written {snapshot_time}: each may \
+         hold data that the other lacks, because {why}. Move one of them away: {snapshot} to go on \
+         with the log, or the directory of the log to start from {snapshot}"
+    )]
+    TwoTruths {
+        /// The newest file of the log.
+        log: String,
+        /// When it was written.
+        log_time: String,
+        /// The snapshot.
+        snapshot: String,
+        /// When it was written.
+        snapshot_time: String,
+        /// How this came about.
+        why: &'static str,
+    },
     /// The server was stopped meanwhile.
     #[error("asked to stop while loading")]
     Stopped,
@@ -108,10 +128,7 @@ pub fn load(
     let log = if settings.appendonly {
         Some(loader.load_log(replay)?)
     } else {
-        // An older log is ignored; its file names are not reused.
-        let manifest = Manifest::read(&*persistence.storage, &persistence.names)?;
-        persistence.set_log(manifest);
-        loader.load_snapshot()?;
+        loader.load_without_log()?;
         None
     };
     let keys: usize = loader.keys();
@@ -136,10 +153,10 @@ impl LoadError {
     }
 }
 
-struct DataLoader<'l> {
-    store: &'l Store,
-    persistence: &'l Persistence,
-    settings: &'l Settings,
+pub(super) struct DataLoader<'l> {
+    pub(super) store: &'l Store,
+    pub(super) persistence: &'l Persistence,
+    pub(super) settings: &'l Settings,
 }
 
 /// A file and its length.
@@ -155,7 +172,7 @@ impl DataLoader<'_> {
     }
 
     /// Opens a file; `None` if it does not exist.
-    fn open(&self, file: &str) -> Result<Option<Opened>, LoadError> {
+    pub(super) fn open(&self, file: &str) -> Result<Option<Opened>, LoadError> {
         match self.persistence.storage.read(file) {
             Ok(opened) => Ok(Some(opened)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -163,7 +180,7 @@ impl DataLoader<'_> {
         }
     }
 
-    fn load_snapshot(&self) -> Result<(), LoadError> {
+    pub(super) fn load_snapshot(&self) -> Result<(), LoadError> {
         let file = &self.settings.dbfilename;
         if let Some((input, len)) = self.open(file)? {
             info!("loading {file}, {len} bytes");
@@ -176,7 +193,7 @@ impl DataLoader<'_> {
     fn load_log(&self, replay: &mut dyn Replay) -> Result<Log, LoadError> {
         let persistence = self.persistence;
         let manifest = Manifest::load(&*persistence.storage, &persistence.names)?;
-        if manifest.is_empty() {
+        if manifest.is_empty() || self.is_snapshot_newer(&manifest)? {
             self.load_snapshot()?;
             return self.begin_log(manifest);
         }
@@ -416,7 +433,7 @@ impl DataLoader<'_> {
         Ok(())
     }
 
-    /// Begins a log with the loaded data as its base.
+    /// Begins a log with the loaded data as its base. It replaces the one on the disk, if any.
     fn begin_log(&self, manifest: Manifest) -> Result<Log, LoadError> {
         let Self {
             store,
@@ -429,12 +446,13 @@ impl DataLoader<'_> {
         storage.create_dir(persistence.names.dir()).map_err(&io)?;
         storage.sync_dir("").map_err(&io)?;
         persistence.set_log(manifest);
+        persistence.retire_log().map_err(&io)?;
         let base = persistence.temporary_base();
         let snapshot = Snapshot::begin(&store.keyspace, || ());
-        let written = write_file(store, persistence, &snapshot, settings, &base, true);
-        snapshot.end(&store.keyspace);
+        let purpose = Purpose::Base;
+        let written = write_file(store, persistence, snapshot, settings, &base, purpose)?;
         persistence
-            .install_base(&base, written?, true)
+            .install_base(&base, written, true)
             .map_err(&io)?;
         let file = persistence.next_file().map_err(&io)?;
         Ok(Log::new(file, 0, self.store.machine.uptime()))
@@ -451,11 +469,16 @@ impl DataLoader<'_> {
         storage.sync_dir("").map_err(&io)?;
         storage.sync_dir(persistence.names.dir()).map_err(&io)?;
         persistence.remove_history(&mut manifest).map_err(&io)?;
+        // A snapshot that was made before is older from now on.
+        if manifest.ended.take().is_some() {
+            manifest.store(storage, &persistence.names).map_err(&io)?;
+        }
         let last = manifest.files().last();
         let last = last.map(|last| storage.append(&persistence.names.path(last)));
         let last = last.transpose().map_err(&io)?;
         let is_increment = !manifest.increments.is_empty();
         persistence.set_log(manifest);
+        persistence.forget_announcement().map_err(&io)?;
         if let Some(mut file) = last {
             file.sync().map_err(&io)?;
             if is_increment {

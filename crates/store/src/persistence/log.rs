@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tracing::{error, info, warn};
 
-use super::directory::Persistence;
+use super::directory::{LogState, Persistence};
 use super::log_writer::{Log, Writer};
 use super::syncing::Syncer;
 use crate::health::Cause;
@@ -153,7 +153,9 @@ impl Writer {
         shared.trouble(None);
         store.journal.set_written(unwritten.end());
         if unwritten.is_last() {
-            info!("the log is complete");
+            if self.log.is_some() && persistence.log_state() == LogState::On {
+                info!("the log is complete");
+            }
             return false;
         }
         store.journal.return_buffer(unwritten.into_buffer());

@@ -1,17 +1,21 @@
 //! The list of the log's files. It changes in steps, so that a crash at any point leaves a valid
 //! log.
 
+use std::hash::BuildHasher;
 use std::io;
+use std::mem;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
 
-use everbloom_files::aof::{BaseFormat, Manifest};
+use everbloom_files::aof::{BaseFormat, Ended, FileInfo, Manifest};
+use everbloom_files::rdb::LogMark;
 use everbloom_files::storage::StorageFile;
 use tracing::warn;
 
-use super::directory::Persistence;
+use super::directory::{LogFiles, Persistence};
 
 /// How often a rewrite looks whether the writer of the log has switched files.
 const SWITCH_POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -20,6 +24,9 @@ impl Persistence {
     /// Puts a new base in place, under the log's name in the manifest from now on.
     pub(super) fn install_base(&self, from: &str, bytes: u64, logging: bool) -> io::Result<()> {
         let mut log = self.log.lock();
+        if log.manifest.base.is_none() && !log.announced {
+            self.announce(&mut log, &[])?;
+        }
         let base = log.manifest.next_base(&self.names, BaseFormat::Rdb);
         self.storage.rename(from, &self.names.path(&base))?;
         self.storage.sync_dir(self.names.dir())?;
@@ -37,32 +44,84 @@ impl Persistence {
             return Err(problem);
         }
         log.manifest = next;
+        log.beginning = false;
+        self.includes_log.store(true, Relaxed);
         self.figures.log_base_size.store(bytes, Relaxed);
         // The records since the base was begun are in the last increment.
         let since = self.figures.log_file_size.load(Relaxed);
         let since = if logging { since } else { 0 };
         self.figures.log_size.store(bytes + since, Relaxed);
         // The new log is already valid. Any leftovers are removed with the next.
-        if let Err(problem) = self.remove_history(&mut log.manifest) {
+        let removed = self.remove_history(&mut log.manifest);
+        if let Err(problem) = removed.and_then(|()| self.end_announcement(&mut log)) {
             warn!("files of the log before could not be removed: {problem}");
         }
         Ok(())
     }
 
-    /// Retires the log before another begins. Its files become history, and the manifest on the
-    /// disk says so once the other log has a base. Returns the old log.
-    pub(super) fn retire_log(&self) -> Manifest {
-        let mut log = self.log.lock();
-        let old = log.manifest.clone();
-        let retired = &mut log.manifest;
-        retired.history.extend(retired.base.take());
-        retired.history.append(&mut retired.increments);
-        old
+    /// Lists the files of a log that is being begun, before they exist, and those that an earlier
+    /// attempt has left behind.
+    fn announce(&self, log: &mut LogFiles, left: &[FileInfo]) -> io::Result<()> {
+        log.manifest.announce(left, &*self.storage, &self.names)?;
+        log.announced = true;
+        Ok(())
     }
 
-    /// Undoes [`Persistence::retire_log`] after the other log failed.
-    pub(super) fn restore_log(&self, old: Manifest, switch: u64) -> io::Result<()> {
-        self.wait_for_switch(switch)?;
+    /// Removes the list of files without a line, once there are none.
+    fn end_announcement(&self, log: &mut LogFiles) -> io::Result<()> {
+        if log.announced {
+            // What became of those files must be on the disk first.
+            self.storage.sync_dir(self.names.dir())?;
+            match self.storage.remove(&self.names.beginning()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            self.storage.sync_dir(self.names.dir())?;
+            log.announced = false;
+        }
+        Ok(())
+    }
+
+    /// Removes the list that an interrupted beginning has left behind.
+    pub(super) fn forget_announcement(&self) -> io::Result<()> {
+        let mut log = self.log.lock();
+        log.announced = self.storage.exists(&self.names.beginning())?;
+        self.end_announcement(&mut log)
+    }
+
+    /// Retires the log before another begins. Its files, and others that nobody names, become
+    /// history, and the manifest on the disk says so once the other log has a base. Returns the old
+    /// log.
+    pub(super) fn retire_log(&self) -> io::Result<Manifest> {
+        let mut log = self.log.lock();
+        let mut retired = log.manifest.clone();
+        retired.history.extend(retired.base.take());
+        retired.history.append(&mut retired.increments);
+        let strays = retired.strays(&*self.storage, &self.names)?;
+        let mut left = Vec::new();
+        log.announced |= self.storage.exists(&self.names.beginning())?;
+        if log.announced {
+            left.extend_from_slice(&log.manifest.history);
+            left.extend_from_slice(&strays);
+        }
+        retired.history.extend(strays);
+        retired.ended = None;
+        let old = mem::replace(&mut log.manifest, retired);
+        if let Err(problem) = self.announce(&mut log, &left) {
+            log.manifest = old;
+            return Err(problem);
+        }
+        log.beginning = true;
+        Ok(old)
+    }
+
+    /// Undoes [`Persistence::retire_log`] after the other log failed, which had begun a file if
+    /// there was a switch.
+    pub(super) fn restore_log(&self, old: Manifest, switch: Option<u64>) -> io::Result<()> {
+        let switched = switch.map_or(Ok(()), |switch| self.wait_for_switch(switch));
+        if !self.is_ending() {
+            switched?;
+        }
         let mut log = self.log.lock();
         // If the last step failed, the sync, the new manifest may already be in use, so its files
         // must stay.
@@ -73,7 +132,64 @@ impl Persistence {
             }
         }
         log.manifest = now;
+        log.beginning = false;
+        // Files of an earlier attempt stay in the list.
+        if log.manifest.strays(&*self.storage, &self.names)?.is_empty() {
+            self.end_announcement(&mut log)?;
+        }
         Ok(())
+    }
+
+    /// Marks the log on the disk as one that is no longer kept, before a snapshot is made without
+    /// it. Returns what the snapshot says of it; `None` if there is no log on the disk.
+    pub(super) fn mark_ended_log(&self) -> io::Result<Option<LogMark>> {
+        let mut log = self.log.lock();
+        if log.manifest.is_empty() || !self.storage.exists(&self.names.manifest())? {
+            return Ok(None);
+        }
+        let id = match log.manifest.ended {
+            Some(ended) => ended.id,
+            None => {
+                let id = self.new_id();
+                self.set_ended(&mut log, Ended { id, saved: false })?;
+                id
+            }
+        };
+        let includes = self.includes_log.load(Relaxed);
+        Ok(Some(LogMark { id, includes }))
+    }
+
+    /// A snapshot with this mark is complete. If it holds all that the log holds, the log is not
+    /// read any more.
+    pub(super) fn confirm_snapshot(&self, mark: LogMark) -> io::Result<()> {
+        let mut log = self.log.lock();
+        let unsaved = Some(Ended {
+            id: mark.id,
+            saved: false,
+        });
+        if !mark.includes || log.manifest.ended != unsaved {
+            return Ok(());
+        }
+        let (id, saved) = (mark.id, true);
+        self.set_ended(&mut log, Ended { id, saved })
+    }
+
+    fn set_ended(&self, log: &mut LogFiles, ended: Ended) -> io::Result<()> {
+        let marked = Manifest {
+            ended: Some(ended),
+            ..log.manifest.clone()
+        };
+        marked.store(&*self.storage, &self.names)?;
+        log.manifest = marked;
+        Ok(())
+    }
+
+    /// A number that no other end of a log has.
+    fn new_id(&self) -> u64 {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Relaxed);
+        let time = (self.machine.now().ms, self.machine.uptime());
+        self.machine.key_hasher().hash_one((number, time))
     }
 
     /// Removes the files of the history, then the history itself.
@@ -116,7 +232,7 @@ impl Persistence {
         Ok(())
     }
 
-    /// Begins a new increment. Unless a base is still missing, the manifest on the disk names it
+    /// Begins a new increment. Unless the log is being begun, the manifest on the disk names it
     /// before anything is written to it.
     pub(super) fn next_file(&self) -> io::Result<Box<dyn StorageFile>> {
         let mut log = self.log.lock();
@@ -124,7 +240,7 @@ impl Persistence {
         let next = log.manifest.with_new_increment(&self.names);
         let file = self.storage.create(&self.names.path(&info))?;
         self.storage.sync_dir(self.names.dir())?;
-        if next.base.is_some() {
+        if !log.beginning {
             next.store(&*self.storage, &self.names)?;
         }
         self.figures.log_file_size.store(0, Relaxed);

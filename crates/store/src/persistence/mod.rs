@@ -9,6 +9,7 @@
 //! - [`directory`]: the data directory
 //! - `log_files`: the list of the log's files, changed by snapshots and rewrites
 //! - [`load`]: reads the data at the start
+//! - `newest`: whether the log or the snapshot is read
 //! - [`log`]: writes the journal's records to the log
 //! - `syncing`: runs fsync on the log in the background
 //! - [`log_writer`]: the current file of the log
@@ -24,9 +25,10 @@ pub mod load;
 pub mod log;
 mod log_files;
 pub mod log_writer;
+mod newest;
 mod progress;
 pub mod schedule;
 mod syncing;
 pub mod writer;
 
-pub use directory::{OpenError, Persistence};
+pub use directory::{LogState, OpenError, Persistence};

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tracing::error;
 
-use super::directory::Persistence;
+use super::directory::{LogState, Persistence};
 use super::figures::JobFigures;
-use super::jobs::{rewrite_in_background, save, save_in_background};
+use super::jobs::{JobError, rewrite_in_background, save, save_in_background};
 use crate::health::Cause;
 use crate::limits::BACKLOG_BYTES;
 use crate::settings::Settings;
@@ -27,14 +27,13 @@ pub fn attend(store: &Arc<Store>) {
     }
     let settings = store.settings();
     let figures = &persistence.figures;
-    let missing = persistence.log_wanted.load(Relaxed) && !store.journal.is_logging();
-    let started = if missing && rested(store, &figures.rewrite) {
-        rewrite_in_background(store, true)
-    } else if figures.rewrite.scheduled.load(Relaxed)
+    let missing = persistence.is_log_missing() && rested(store, &figures.rewrite);
+    let started = if missing
+        || figures.rewrite.scheduled.load(Relaxed)
         || log_is_lost(store, persistence)
         || log_has_grown(store, &settings)
     {
-        rewrite_in_background(store, false)
+        rewrite_in_background(store)
     } else if figures.save.scheduled.load(Relaxed) || save_is_due(store, persistence, &settings) {
         save_in_background(store)
     } else {
@@ -97,7 +96,37 @@ fn log_has_grown(store: &Store, settings: &Settings) -> bool {
         && figures.log_growth() >= settings.auto_aof_rewrite_percentage
 }
 
-/// Makes a last snapshot, if there are save points.
+/// Makes a snapshot before the server stops, if there are save points, or as `wanted` says. An error
+/// says why the server must not stop: data would be lost.
+pub fn save_before_stop(store: &Store, wanted: Option<bool>) -> Result<(), String> {
+    let persistence = store.persistence();
+    let Some(persistence) = persistence.filter(|_| !store.health.is_loading()) else {
+        return match wanted {
+            Some(true) => Err("there is no data directory, or its data is being loaded".into()),
+            _ => Ok(()),
+        };
+    };
+    if wanted.unwrap_or(!store.settings().save.is_empty()) {
+        let mut saved = save(store);
+        if matches!(saved, Err(JobError::Busy)) {
+            persistence.end_jobs();
+            saved = save(store);
+        }
+        return match saved {
+            // A client's SAVE is still running. The snapshot at the end follows it.
+            Ok(()) | Err(JobError::Busy) => Ok(()),
+            Err(problem) => Err(format!("the snapshot failed: {problem}")),
+        };
+    }
+    match persistence.log_state() {
+        LogState::Off | LogState::On => Ok(()),
+        LogState::Beginning => Err("the first file of the log is being written".into()),
+        LogState::Failed(why) => Err(format!("no log could be begun: {why}")),
+    }
+}
+
+/// Makes a last snapshot, if there are save points. The store has failed if that fails, or if a log
+/// is wanted and none is kept.
 pub fn save_at_end(store: &Store, wanted: Option<bool>) {
     let settings = store.settings();
     let Some(persistence) = store.persistence() else {
@@ -107,10 +136,15 @@ pub fn save_at_end(store: &Store, wanted: Option<bool>) {
     let saved = figures.save.done.load(Relaxed) > 0
         && !figures.save.failed.load(Relaxed)
         && figures.saved_changes.load(Relaxed) == store.journal.changes();
-    if saved || !wanted.unwrap_or(!settings.save.is_empty()) {
-        return;
+    if !saved
+        && wanted.unwrap_or(!settings.save.is_empty())
+        && let Err(problem) = save(store)
+    {
+        store.fail(format!("the snapshot at the end failed: {problem}"));
     }
-    if let Err(problem) = save(store) {
-        error!("the snapshot at the end failed: {problem}");
+    if let LogState::Failed(why) = persistence.log_state() {
+        store.fail(format!(
+            "appendonly is yes, and no log could be begun: {why}"
+        ));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use everbloom_files::Value;
-use everbloom_files::rdb::{Aux, WriteError, WriteOptions, Writer};
+use everbloom_files::rdb::{Aux, LogMark, WriteError, WriteOptions, Writer};
 use everbloom_files::storage::StorageFile;
 
 use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
@@ -18,27 +18,39 @@ use crate::settings::Settings;
 /// The version of Redis that we declare compatibility with.
 pub const COMPATIBLE_VERSION: &str = "7.4.0";
 
+/// What a file is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Purpose {
+    /// The base of the log.
+    Base,
+    /// A snapshot. One that is made while no log is kept says what it knows of the last one.
+    Snapshot(Option<LogMark>),
+}
+
 /// Writes the whole snapshot, and syncs the file; returns its length. Fails once `given_up` is set.
 pub fn write(
     given_up: &AtomicBool,
     keyspace: &Keyspace,
     machine: &Arc<dyn Machine>,
-    snapshot: &Snapshot,
+    snapshot: &Snapshot<'_>,
     file: &mut dyn StorageFile,
     settings: &Settings,
-    aof_base: bool,
+    purpose: Purpose,
 ) -> Result<u64, WriteError> {
     let pace = Pace::new(machine);
     let aux = Aux {
         version: COMPATIBLE_VERSION,
         created: machine.now().seconds(),
         used_memory: u64::try_from(keyspace.memory()).unwrap_or(u64::MAX),
-        aof_base: Some(aof_base),
+        aof_base: Some(matches!(purpose, Purpose::Base)),
+        log: match purpose {
+            Purpose::Base => None,
+            Purpose::Snapshot(log) => log,
+        },
     };
     let rdb = begin(file, &pace, settings, &aux)?;
     let mut file = SnapshotWriter {
         source: SnapshotReader {
-            keyspace,
             snapshot,
             given_up,
             pace: &pace,
@@ -48,7 +60,7 @@ pub fn write(
         large: Vec::new(),
     };
     for shard in 0..SHARDS {
-        while !snapshot.walk(keyspace, shard) {
+        while !snapshot.walk(shard) {
             file.write_kept()?;
         }
         file.write_kept()?;
@@ -93,8 +105,7 @@ fn put<W: Write>(
 
 /// Reads the entries of a snapshot.
 struct SnapshotReader<'s> {
-    keyspace: &'s Keyspace,
-    snapshot: &'s Snapshot,
+    snapshot: &'s Snapshot<'s>,
     given_up: &'s AtomicBool,
     pace: &'s Pace,
 }
@@ -113,7 +124,7 @@ impl SnapshotReader<'_> {
         // While a value is being compressed, nothing is written, so the file does not pause.
         self.pace.rest();
         piece.clear();
-        if self.snapshot.next_piece(self.keyspace, id, piece) {
+        if self.snapshot.next_piece(id, piece) {
             Ok(())
         } else {
             Err(io::Error::other("a captured value was lost").into())
@@ -122,7 +133,7 @@ impl SnapshotReader<'_> {
 
     /// Ends the capture of a large value after its last bytes.
     fn end(&self, id: u64) {
-        self.snapshot.next_piece(self.keyspace, id, &mut Vec::new());
+        self.snapshot.next_piece(id, &mut Vec::new());
     }
 }
 

@@ -243,6 +243,8 @@ enum Step {
     Rewrite,
     /// Begins a log.
     Begin,
+    /// Switches the log off.
+    End,
     /// Waits for what runs in the background.
     Settle,
 }
@@ -326,8 +328,11 @@ impl Script {
                 return life;
             }
         };
+        let mut rewrites_before = 0;
         for (number, step) in self.steps.iter().enumerate() {
             let now = self.now(number);
+            let store = &machine.server.store;
+            let rewrites = &store.persistence().unwrap().figures.rewrite.done;
             match step {
                 Step::Send(commands) => {
                     life.sent += commands.len();
@@ -347,8 +352,15 @@ impl Script {
                     }
                 }
                 Step::SaveInBackground => jobs::save_in_background(&machine.server.store).unwrap(),
-                Step::Rewrite => jobs::rewrite_in_background(&machine.server.store, false).unwrap(),
+                Step::Rewrite => jobs::rewrite_in_background(&machine.server.store).unwrap(),
                 Step::Begin => jobs::turn_log(&machine.server.store, true).unwrap(),
+                // The log holds all until here, and counts like a snapshot from now on.
+                Step::End => {
+                    jobs::turn_log(store, false).unwrap();
+                    life.logged = false;
+                    life.snapshots = vec![life.sent];
+                    rewrites_before = rewrites.load(Ordering::Relaxed);
+                }
                 Step::Settle => machine.settle(),
             }
             if disk.crashed() {
@@ -362,7 +374,7 @@ impl Script {
             );
         }
         let figures = &machine.server.store.persistence().unwrap().figures;
-        life.logged |= figures.rewrite.done.load(Ordering::Relaxed) > 0;
+        life.logged |= figures.rewrite.done.load(Ordering::Relaxed) > rewrites_before;
         machine.stop();
         life
     }
@@ -705,6 +717,30 @@ fn with_log_begun_later() -> Script {
     script
 }
 
+/// What is newer is read: the log that has ended, or a snapshot that was made since.
+fn with_log_switched_off() -> Script {
+    let mut script = Script::new("a log switched off and on again", true);
+    let mut numbers = Numbers(4);
+    numbers.mix(&mut script, 10);
+    script.steps.push(Step::Save);
+    numbers.mix(&mut script, 5);
+    script.steps.push(Step::End);
+    numbers.mix(&mut script, 3);
+    for _ in 0..2 {
+        script.steps.push(Step::Save);
+        numbers.mix(&mut script, 3);
+    }
+    script.steps.push(Step::Begin);
+    numbers.mix(&mut script, 5);
+    script.steps.push(Step::Settle);
+    numbers.mix(&mut script, 5);
+    script.steps.push(Step::End);
+    numbers.mix(&mut script, 3);
+    script.steps.push(Step::Save);
+    numbers.mix(&mut script, 3);
+    script
+}
+
 fn with_log_of_old_style() -> Script {
     let mut script = Script::new("a log of the old style, with a torn end", true);
     let mut numbers = Numbers(3);
@@ -727,11 +763,37 @@ fn with_log_of_old_style() -> Script {
     script
 }
 
+/// Other programs may begin a log with an increment.
+fn with_log_without_base() -> Script {
+    let mut script = Script::new("a log without a base", true);
+    let mut numbers = Numbers(5);
+    let mut increment = Vec::new();
+    encode_request(&words("SELECT 0"), &mut increment);
+    encode_request(&words("SET n1 5"), &mut increment);
+    let manifest = b"file appendonly.aof.1.incr.aof seq 1 type i\n".to_vec();
+    script.files.extend([
+        ("appendonlydir/appendonly.aof.1.incr.aof", increment),
+        ("appendonlydir/appendonly.aof.manifest", manifest),
+    ]);
+    numbers.mix(&mut script, 3);
+    script.steps.push(Step::Rewrite);
+    numbers.mix(&mut script, 10);
+    script.steps.push(Step::Settle);
+    numbers.mix(&mut script, 2);
+    script
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_at_any_operation() {
     let started = Instant::now();
     let (mut operations, mut points) = (0, 0);
-    for script in [with_log(), with_log_begun_later(), with_log_of_old_style()] {
+    for script in [
+        with_log(),
+        with_log_begun_later(),
+        with_log_switched_off(),
+        with_log_of_old_style(),
+        with_log_without_base(),
+    ] {
         let crossed = cross_all(&script);
         operations += crossed.0;
         points += crossed.1;
@@ -789,7 +851,7 @@ fn fill_and_heal(room: u64) {
     assert!(!reply[0].is_error(), "{place}: {reply:?}");
     check_survivors(&disk, 0..8, &states, &format!("{place}, full"));
     // A rewrite fails, and costs nothing.
-    jobs::rewrite_in_background(&machine.server.store, false).unwrap();
+    jobs::rewrite_in_background(&machine.server.store).unwrap();
     machine.settle();
     let figures = |machine: &Machine| {
         let figures = &machine.server.store.persistence().unwrap().figures;
@@ -810,7 +872,7 @@ fn fill_and_heal(room: u64) {
     assert!(machine.acknowledged(), "{place}: it is written at last");
     check_survivors(&disk, 0..8, &states, &format!("{place}, healed"));
     let before = states.len() - 1;
-    jobs::rewrite_in_background(&machine.server.store, false).unwrap();
+    jobs::rewrite_in_background(&machine.server.store).unwrap();
     for _ in 0..10 {
         send(&mut machine, &mut states);
     }
@@ -994,7 +1056,7 @@ impl Full {
                 }
             }
             Rewrite => {
-                jobs::rewrite_in_background(store, false).unwrap();
+                jobs::rewrite_in_background(store).unwrap();
                 self.wait_for("the rewrite ends", |full| !full.is_busy());
             }
         }

@@ -128,15 +128,16 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 /// The store, and where the value is now. Of each reader: what it must read, and what it has read.
-struct Model {
+struct Model<'k> {
     store: Arc<Store>,
+    keyspace: &'k Keyspace,
     key: Vec<u8>,
     db: usize,
     readers: Vec<(Reader, Vec<u8>, Vec<u8>)>,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<Snapshot<'k>>,
 }
 
-impl Model {
+impl Model<'_> {
     fn happen(&mut self, event: Event, byte: u8) {
         let (store, key, db) = (Arc::clone(&self.store), self.key.clone(), self.db);
         match event {
@@ -175,10 +176,10 @@ impl Model {
                 change(&store, |view| view.swap(0, 1));
             }
             Event::BeginSnapshot => {
-                self.end_snapshot();
-                self.snapshot = Some(Snapshot::begin(&store.keyspace, || ()));
+                self.snapshot = None;
+                self.snapshot = Some(Snapshot::begin(self.keyspace, || ()));
             }
-            Event::EndSnapshot => self.end_snapshot(),
+            Event::EndSnapshot => self.snapshot = None,
             Event::Begin => self.begin(),
             Event::Read(index) => self.read(index),
             Event::End(index) if index < self.readers.len() => drop(self.readers.remove(index)),
@@ -211,12 +212,6 @@ impl Model {
             drop(self.readers.remove(index));
         }
     }
-
-    fn end_snapshot(&mut self) {
-        if let Some(snapshot) = self.snapshot.take() {
-            snapshot.end(&self.store.keyspace);
-        }
-    }
 }
 
 proptest! {
@@ -226,8 +221,10 @@ proptest! {
     /// nothing stays behind.
     #[test]
     fn each_reader_sees_its_moment(events in prop::collection::vec(event(), 0..100)) {
+        let store = store_with(text(255));
         let mut model = Model {
-            store: store_with(text(255)),
+            store: Arc::clone(&store),
+            keyspace: &store.keyspace,
             key: KEY.to_vec(),
             db: 0,
             readers: Vec::new(),
@@ -236,7 +233,7 @@ proptest! {
         for (event, byte) in events.into_iter().zip((0..=250).cycle()) {
             model.happen(event, byte);
         }
-        model.end_snapshot();
+        model.snapshot = None;
         while !model.readers.is_empty() {
             let before = (model.readers.len(), model.readers[0].2.len());
             model.read(0);

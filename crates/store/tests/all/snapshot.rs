@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -306,7 +307,7 @@ fn machine() -> Arc<dyn Machine> {
 /// The file of a snapshot, which ends. `meddle` is called between the writes.
 fn written<'m>(
     keyspace: &Keyspace,
-    snapshot: &Snapshot,
+    snapshot: Snapshot<'_>,
     meddle: impl FnMut() + Send + 'm,
 ) -> Vec<u8> {
     let mut file = Meddled {
@@ -319,10 +320,15 @@ fn written<'m>(
     };
     let (given_up, machine) = (AtomicBool::new(false), machine());
     writer::write(
-        &given_up, keyspace, &machine, snapshot, &mut file, &settings, false,
+        &given_up,
+        keyspace,
+        &machine,
+        &snapshot,
+        &mut file,
+        &settings,
+        writer::Purpose::Snapshot(None),
     )
     .unwrap();
-    snapshot.end(keyspace);
     file.bytes
 }
 
@@ -343,7 +349,7 @@ fn check(before: &[Op], during: &[Op]) {
     };
     // Some before the walk has begun, the rest between the writes.
     meddle();
-    let file = written(&keyspace, &snapshot, meddle);
+    let file = written(&keyspace, snapshot, meddle);
     assert!(
         read_back(&file) == then,
         "the file is not what the keys were"
@@ -352,7 +358,7 @@ fn check(before: &[Op], during: &[Op]) {
     // Another snapshot, of what the keys are now, shows that the first has left nothing behind.
     let now = contents(&keyspace);
     let snapshot = Snapshot::begin(&keyspace, || ());
-    let file = written(&keyspace, &snapshot, || ());
+    let file = written(&keyspace, snapshot, || ());
     assert!(
         read_back(&file) == now,
         "the second file is not what the keys are"
@@ -375,6 +381,29 @@ proptest! {
     ) {
         check(&before, &during);
     }
+}
+
+/// Otherwise databases would stay joined, and their changes would be kept for nobody.
+#[test]
+fn a_snapshot_that_panics_leaves_nothing_behind() {
+    let keyspace = Keyspace::new(DATABASES);
+    let add = |items| Op::Add {
+        db: 0,
+        key: 0,
+        items,
+    };
+    apply(&keyspace, &add(300_000), 1);
+    let used = keyspace.memory();
+    let panics = || {
+        let snapshot = Snapshot::begin(&keyspace, || ());
+        written(&keyspace, snapshot, || panic!("as it must"));
+    };
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    apply(&keyspace, &add(1000), 2);
+    assert_eq!(keyspace.memory(), used, "nothing is kept");
+    let view = whole(&keyspace);
+    let mut entries = view.entries(0);
+    assert!(entries.all(|(_, entry)| !entry.value.capture().is_active()));
 }
 
 /// The large filter goes through everything that can happen to it while its pieces are fetched.

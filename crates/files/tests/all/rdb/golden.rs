@@ -204,6 +204,7 @@ fn a_file_is_written_as_redis_writes_it() {
                 created: created.parse().unwrap(),
                 used_memory: aux("used-mem").parse().unwrap(),
                 aof_base: Some(false),
+                log: None,
             })
             .unwrap();
         let mut resizes = contents.resizes.iter();

@@ -50,6 +50,7 @@ fn our_file(options: WriteOptions) -> Vec<u8> {
         created: 1_700_000_000,
         used_memory: 1 << 20,
         aof_base: Some(false),
+        log: None,
     };
     writer.aux(&aux).unwrap();
     for db in [0, 9] {

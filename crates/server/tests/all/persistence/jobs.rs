@@ -9,7 +9,7 @@ use everbloom_resp::Reply;
 use everbloom_server::{Running, Settings};
 use tempfile::tempdir;
 
-use super::common::{digest, files, info, logging, run, snapshots, start, until, with};
+use super::common::{digest, failure, files, info, logging, run, snapshots, start, until, with};
 use crate::support::{Client, OfRunning};
 
 /// Lets clients write until `work` is done; returns how many additions and increments there were.
@@ -175,6 +175,55 @@ fn a_log_that_ended_is_complete_and_stays_as_it_was() {
     drop(running);
     let (_running, mut client) = start(logging(dir.path()));
     assert_eq!(digest(&mut client), before);
+}
+
+/// A backup that is put in place, or a snapshot of a server that never read the log, may lack what
+/// the log holds. So the start refuses, and the one that is left is read.
+#[test]
+fn a_log_and_a_snapshot_that_may_both_be_needed_stop_the_start() {
+    for restored in [true, false] {
+        let dir = tempdir().unwrap();
+        let [snapshot, log, away] =
+            ["dump.rdb", "appendonlydir", "away"].map(|n| dir.path().join(n));
+        let (running, mut client) = start(logging(dir.path()));
+        run(&mut client, &["SET old 1", "SAVE"]);
+        let backup = fs::read(&snapshot).unwrap();
+        run(&mut client, &["SET logged 1"]);
+        if restored {
+            run(
+                &mut client,
+                &["CONFIG SET appendonly no", "SET new 1", "SAVE"],
+            );
+            drop(running);
+            fs::write(&snapshot, backup).unwrap();
+        } else {
+            drop(running);
+            let (_running, mut client) = start(snapshots(dir.path()));
+            run(&mut client, &["SET new 1", "SAVE"]);
+        }
+        let before = files(dir.path());
+        let why = failure(logging(dir.path()));
+        for name in [
+            "appendonlydir/appendonly.aof.1.incr.aof, last written 20",
+            "dump.rdb, last",
+        ] {
+            assert!(why.contains(name), "{why}");
+        }
+        assert_eq!(files(dir.path()), before);
+        fs::rename(&snapshot, &away).unwrap();
+        let (running, mut client) = start(logging(dir.path()));
+        assert_eq!(client.line("EXISTS old logged new"), Reply::Integer(2));
+        drop(running);
+        // From now on it is newer than any snapshot.
+        fs::rename(&away, &snapshot).unwrap();
+        let (running, mut client) = start(logging(dir.path()));
+        assert_eq!(client.line("EXISTS old logged new"), Reply::Integer(2));
+        drop(running);
+        fs::remove_dir_all(&log).unwrap();
+        let (_running, mut client) = start(logging(dir.path()));
+        let found = client.line("EXISTS old new");
+        assert_eq!(found, Reply::Integer(if restored { 1 } else { 2 }));
+    }
 }
 
 #[test]

@@ -342,9 +342,9 @@ fn writes_are_refused_after_a_snapshot_failed() {
     assert_eq!(client.line("EXISTS a b c"), Reply::Integer(3));
 }
 
-/// A first base that cannot be written is tried again, and until then the keys are where they were.
+/// Until there is a first base, no log is kept. All places say so, and nothing more is acknowledged.
 #[test]
-fn a_log_that_cannot_be_begun_is_begun_later() {
+fn a_log_that_cannot_be_begun_refuses_writes_until_it_is_begun() {
     let disk = CrashingDisk::new();
     let off = || snapshots("unused".as_ref());
     let (running, mut client) = start_on(&disk, off());
@@ -353,10 +353,23 @@ fn a_log_that_cannot_be_begun_is_begun_later() {
     run(&mut client, &["CONFIG SET appendonly yes"]);
     until(&mut client, "aof_last_bgrewrite_status", "err");
     assert_eq!(info(&mut client, "aof_enabled"), "0");
-    run(&mut client, &["SET b 1"]);
+    assert_eq!(info(&mut client, "aof_last_write_status"), "err");
+    let text = client.error("SET b 1");
+    let begins = format!("{LOG_TROUBLE}the log could not be begun: ");
+    assert!(text.starts_with(&begins), "{text}");
+    assert_eq!(client.line("EXISTS a b"), Reply::Integer(1));
+    // There are no save points, so the keys would be lost.
+    assert!(client.line("SHUTDOWN").is_error());
+    // Switched off, it is no trouble any more.
+    run(&mut client, &["CONFIG SET appendonly no", "SET b 1"]);
+    assert_eq!(info(&mut client, "aof_last_write_status"), "ok");
+    run(&mut client, &["CONFIG SET appendonly yes"]);
+    until(&mut client, "aof_rewrites_consecutive_failures", "2");
+    assert!(client.line("SET c 1").is_error());
     disk.heal();
     until(&mut client, "aof_last_bgrewrite_status", "ok");
     assert_eq!(info(&mut client, "aof_enabled"), "1");
+    assert_eq!(info(&mut client, "aof_last_write_status"), "ok");
     run(&mut client, &["SET c 1"]);
     drop(running);
     let (_running, mut client) = start_on(&disk, logging("unused".as_ref()));
