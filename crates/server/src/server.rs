@@ -10,7 +10,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use everbloom::host::memory;
 use everbloom_store::Store;
-use everbloom_store::persistence::Persistence;
+use everbloom_store::persistence::{Persistence, schedule};
 
 use crate::address::Entrance;
 use crate::clients::Clients;
@@ -125,6 +125,16 @@ impl Server {
             self.store.set_settings(settings.data.clone());
             Ok(())
         })
+    }
+
+    /// Saves what would be lost if the server stopped now: nothing, if a log holds all changes. An
+    /// error says why the server must not stop.
+    pub fn save_before_stop(&self) -> Result<(), String> {
+        let persistence = self.store.persistence();
+        if persistence.is_some_and(Persistence::log_holds_all) {
+            return Ok(());
+        }
+        schedule::save_before_stop(&self.store, None)
     }
 
     /// Sets whether to save a snapshot at the end, whatever the save points say.

@@ -433,6 +433,120 @@ fn a_signal_saves_what_the_settings_say_and_the_end_comes_soon() {
     }
 }
 
+/// The data is nowhere else. A second signal says that it may be lost.
+#[test]
+fn a_signal_does_not_end_it_while_the_last_snapshot_fails() {
+    for mended in [false, true] {
+        let folder = folder(&format!("serve-unsaved-{mended}"));
+        let words = ["--appendonly", "no"];
+        let mut server = Server::on(&folder, &words);
+        let mut client = server.client();
+        client.ok("BF.ADD seen x");
+        // A folder has the snapshot's name.
+        let snapshot = folder.join("everbloom-data/dump.rdb");
+        fs::create_dir(&snapshot).unwrap();
+        server.signal("TERM");
+        wait_for("the refusal", || {
+            server.log().contains("not stopping, because the snapshot")
+        });
+        assert!(client.error("BF.ADD seen y").starts_with("MISCONF"));
+        assert_eq!(client.number("BF.EXISTS seen x"), 1);
+        if mended {
+            fs::remove_dir(&snapshot).unwrap();
+        }
+        server.signal("INT");
+        let code = server.wait();
+        assert_eq!(code, Some(i32::from(!mended)), "{}", server.log());
+        if mended {
+            let server = Server::on(&folder, &words);
+            assert_eq!(server.client().number("BF.EXISTS seen x"), 1);
+        } else {
+            assert!(server.log().contains("the snapshot at the end failed"));
+        }
+    }
+}
+
+/// A file has the name of the log's directory, so no log can be begun.
+#[test]
+fn a_log_that_could_not_be_begun_is_told_everywhere() {
+    let (folder, metrics) = (folder("serve-no-log"), free_port());
+    let port = metrics.to_string();
+    let mut server = Server::on(&folder, &["--appendonly", "no", "--metrics-port", &port]);
+    let mut client = server.client();
+    client.ok("BF.ADD seen x");
+    let log = folder.join("everbloom-data/appendonlydir");
+    fs::write(&log, "").unwrap();
+    client.ok("CONFIG SET appendonly yes");
+    client.until("aof_last_bgrewrite_status", "err");
+    assert!(client.error("BF.ADD seen y").starts_with("MISCONF"));
+    assert_eq!(client.info("aof_enabled"), "0");
+    assert_eq!(ready(metrics), "HTTP/1.1 503 Service Unavailable");
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(1), "{}", server.log());
+    assert!(!server.log().contains("the log is complete"));
+    // The last snapshot has what was acknowledged.
+    fs::remove_file(&log).unwrap();
+    let server = Server::on(&folder, &[]);
+    assert_eq!(server.client().number("BF.EXISTS seen x"), 1);
+    assert_eq!(server.client().number("BF.EXISTS seen y"), 0);
+}
+
+/// It is newer than the log, and a start with the same command line must find it.
+#[test]
+fn a_snapshot_after_the_log_was_switched_off_is_loaded() {
+    for signal in ["TERM", "KILL"] {
+        let folder = folder(&format!("serve-newest-{signal}"));
+        let mut server = Server::on(&folder, &[]);
+        let mut client = server.client();
+        client.ok("BF.ADD seen logged");
+        client.ok("CONFIG SET appendonly no");
+        client.ok("BF.ADD seen saved");
+        client.ok("SAVE");
+        server.signal(signal);
+        server.wait();
+        let mut server = Server::on(&folder, &[]);
+        let mut client = server.client();
+        assert_eq!(client.number("BF.EXISTS seen saved"), 1);
+        // The log that begins there is the newest from now on.
+        client.ok("BF.ADD seen more");
+        server.signal("KILL");
+        server.wait();
+        let server = Server::on(&folder, &[]);
+        for item in ["logged", "saved", "more"] {
+            let found = server.client().number(&format!("BF.EXISTS seen {item}"));
+            assert_eq!(found, 1, "{item}");
+        }
+    }
+}
+
+#[test]
+fn a_manifest_that_was_cut_off_stops_the_start() {
+    let folder = folder("serve-cut");
+    let mut server = Server::on(&folder, &[]);
+    server.client().ok("BF.ADD seen x");
+    server.signal("KILL");
+    server.wait();
+    let log = folder.join("everbloom-data/appendonlydir");
+    let manifest = log.join("appendonly.aof.manifest");
+    let whole = fs::read_to_string(&manifest).unwrap();
+    let line = whole.split_inclusive('\n').next().unwrap();
+    for damaged in [line.to_owned(), whole.replace("type i", "type h")] {
+        fs::write(&manifest, &damaged).unwrap();
+        let outcome = serve(&folder, &["--port", "0"]);
+        assert_eq!(outcome.status.code(), Some(1), "{}", outcome.stdout);
+        for name in [
+            "appendonly.aof.manifest: ",
+            "appendonlydir/appendonly.aof.1.incr.aof",
+        ] {
+            assert!(outcome.stdout.contains(name), "{}", outcome.stdout);
+        }
+        assert_eq!(fs::read_to_string(&manifest).unwrap(), damaged);
+    }
+    fs::write(&manifest, whole).unwrap();
+    let server = Server::on(&folder, &[]);
+    assert_eq!(server.client().number("BF.EXISTS seen x"), 1);
+}
+
 /// What `/ready` answers.
 fn ready(port: u16) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
