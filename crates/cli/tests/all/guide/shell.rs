@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use everbloom_dev::{Process, wait_for};
 
@@ -20,6 +22,9 @@ const PORTS: [u16; 13] = [
 
 /// What stands before a port.
 const BEFORE_A_PORT: [&str; 4] = [":", "-p ", "port ", "port="];
+
+/// How often a server is started whose port is not free yet.
+const ATTEMPTS: usize = 50;
 
 /// The shell of a page.
 #[derive(Debug)]
@@ -344,17 +349,25 @@ impl Shell {
         let mut command = Command::new("bash");
         let line = format!("cd \"$0\" && exec {EVERBLOOM} serve {}", words.trim());
         command.args(["-c", &line]).arg(&self.folder);
-        let mut process = Process::start(&mut command, &place);
         let log = || fs::read_to_string(place.join("log")).unwrap_or_default();
-        let mut ended = false;
-        wait_for("a server", || {
-            ended = process.try_wait().unwrap().is_some();
-            ended || log().contains("INFO ready")
-        });
-        match ended {
-            true => Err(format!("everbloom serve {words}: {}", log())),
-            false => Ok(process),
+        for _ in 0..ATTEMPTS {
+            let _ = fs::remove_file(place.join("log"));
+            let mut process = Process::start(&mut command, &place);
+            let mut ended = false;
+            wait_for("a server", || {
+                ended = process.try_wait().unwrap().is_some();
+                ended || log().contains("INFO ready")
+            });
+            match ended {
+                false => return Ok(process),
+                // A program that another test is just starting still holds the reserved port.
+                true if log().contains("Address already in use") => {
+                    thread::sleep(Duration::from_millis(100));
+                }
+                true => break,
+            }
         }
+        Err(format!("everbloom serve {words}: {}", log()))
     }
 
     fn stop(&mut self, port: u16) {
