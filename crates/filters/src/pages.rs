@@ -37,13 +37,16 @@ pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Makes every bit 1 that is 1 in the other bytes, which are as many.
-pub(crate) fn unite(to: &mut [u8], from: &[u8]) {
+/// Makes every bit 1 that is 1 in the other bytes, which are as many. Returns whether one was 0.
+pub(crate) fn unite(to: &mut [u8], from: &[u8]) -> bool {
+    let mut new = 0;
     for (to, from) in pairs(to, from).filter(|(_, from)| !is_zero(from)) {
         for (byte, more) in to.iter_mut().zip(from) {
+            new |= more & !*byte;
             *byte |= more;
         }
     }
+    new != 0
 }
 
 /// Whether most pieces of a small page's length hold zeros only.

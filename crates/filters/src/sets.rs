@@ -390,12 +390,16 @@ fn folded_into(layer: &Layer, size: BlockedSize) -> Result<Layer, BuildError> {
 }
 
 /// Adds the items of a layer of the same size and key. The new count is an estimate from the fill
-/// ratio, at least the larger of both counts and at most their sum.
+/// ratio, at least the larger of both counts and at most their sum. A filter that has all bits of
+/// the other one counts as it did.
 pub(crate) fn unite(mine: &mut Layer, other: &Layer) {
     let least = mine.len().max(other.len());
     let most = mine.len().saturating_add(other.len());
-    pages::unite(mine.as_bytes_mut(), &other.as_bytes());
-    mine.set_len(mine.fill().items.clamp(least, most));
+    let has_grown = pages::unite(mine.as_bytes_mut(), &other.as_bytes());
+    mine.set_len(match has_grown {
+        true => mine.fill().items.clamp(least, most),
+        false => least,
+    });
     mine.collapse_loaded();
 }
 

@@ -36,6 +36,17 @@ fn merged_filters_find_what_each_of_them_finds() {
     assert_eq!(found("e.bloom"), names(0..1000));
 }
 
+/// It has what it had, so its count is known, and needs no estimate.
+#[test]
+fn a_filter_merged_with_itself_counts_as_before() {
+    let folder = folder_with("files-itself", &[("in", names(0..70).as_bytes())]);
+    for (file, more) in [("f.bloom", &[][..]), ("g.bloom", &["--growing"])] {
+        everbloom(&folder, &[&["build", "-q", file, "in"], more].concat()).success();
+        let merged = everbloom(&folder, &["merge", file, file, file]);
+        assert!(merged.stderr.contains("about 70 items"), "{merged:?}");
+    }
+}
+
 #[test]
 fn only_filters_that_are_alike_are_merged() {
     let folder = folder_with("files-unlike", &[("in", b"a\n")]);
