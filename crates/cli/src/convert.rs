@@ -22,12 +22,12 @@ use crate::filter_file::FilterFile;
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// A filter file, a folder of pieces, or with --key an RDB file
-    #[arg(value_name = "IN")]
-    from: PathBuf,
     /// Where to write: a new folder, or a filter file, which is replaced if it is there
     #[arg(value_name = "OUT")]
     to: PathBuf,
+    /// A filter file, a folder of pieces, or with --key an RDB file
+    #[arg(value_name = "IN")]
+    from: PathBuf,
     /// Take the filter with this key from an RDB file, as RedisBloom, the module and the server
     /// write it
     #[arg(short, long, value_name = "NAME")]
@@ -49,22 +49,31 @@ makes a filter for DCSO's bloom of the items themselves.
 Exit code: 0 when OUT is written, 2 for an error; then OUT is as it was.
 
 Examples:
-  everbloom convert seen.bloom seen.pieces
   everbloom convert seen.pieces seen.bloom
-  everbloom convert --key seen dump.rdb seen.bloom";
+  everbloom convert seen.bloom seen.pieces
+  everbloom convert --key seen seen.bloom dump.rdb";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    if args.from.is_dir() || args.key.is_some() {
-        let mut out = FilterFile::open(&args.to)?;
+    let (to, from) = (&args.to, &args.from);
+    if to.exists() && !from.exists() {
+        return Err(Failure::Other(format!(
+            "there is no {}; OUT comes before IN: everbloom convert {} {}",
+            from.display(),
+            from.display(),
+            to.display()
+        )));
+    }
+    if from.is_dir() || args.key.is_some() {
+        let mut out = FilterFile::open(to)?;
         out.check_is_of(None)?;
         let filter = Filter::from(match &args.key {
-            Some(key) => read_key(&args.from, key, args.db)?,
-            None => read_pieces(&args.from)?,
+            Some(key) => read_key(from, key, args.db)?,
+            None => read_pieces(from)?,
         });
         out.save(|to| filter.write_to(to))?;
         return Ok(ExitCode::SUCCESS);
     }
-    write_folder(&FilterFile::look(&args.from)?.into(), &args.to)?;
+    write_folder(&FilterFile::look(from)?.into(), to)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -42,7 +42,7 @@ fn a_filter_goes_to_a_server_in_pieces_and_back() {
         ];
         everbloom(&folder, &[&build[..], &["--layout", layout]].concat()).success();
         let before = fs::read(folder.join("f.bloom")).unwrap();
-        everbloom(&folder, &["convert", "f.bloom", "pieces"]).success();
+        everbloom(&folder, &["convert", "pieces", "f.bloom"]).success();
         let there = pieces(&folder.join("pieces"));
         assert!(there.len() > 2, "{}", there.len());
         for (name, data) in &there {
@@ -53,12 +53,15 @@ fn a_filter_goes_to_a_server_in_pieces_and_back() {
             let found = server.query(&["BF.EXISTS", layout, member]).success();
             assert!(found.contains(answer), "{found}");
         }
-        let again = ["convert", "pieces", "g.bloom"];
+        let again = ["convert", "g.bloom", "pieces"];
         everbloom(&folder, &again).success();
         assert!(fs::read(folder.join("g.bloom")).unwrap() == before);
 
-        let taken = everbloom(&folder, &["convert", "f.bloom", "pieces"]);
+        let taken = everbloom(&folder, &["convert", "pieces", "f.bloom"]);
         refused(&taken, &["pieces is there already"]);
+        // The order of `cp` would write to the input.
+        let reversed = everbloom(&folder, &["convert", "f.bloom", "new"]);
+        refused(&reversed, &["everbloom convert new f.bloom"]);
         let missing = folder.join("pieces").join(&there[1].0);
         fs::remove_file(&missing).unwrap();
         refused(&everbloom(&folder, &again), &["pieces has no whole filter"]);
@@ -72,8 +75,8 @@ fn a_filter_goes_to_a_server_in_pieces_and_back() {
         fs::remove_dir_all(folder.join("pieces")).unwrap();
     }
     everbloom(&folder, &["build", "-q", "fixed.bloom", "in"]).success();
-    everbloom(&folder, &["convert", "fixed.bloom", "pieces"]).success();
-    everbloom(&folder, &["convert", "pieces", "g.bloom"]).success();
+    everbloom(&folder, &["convert", "pieces", "fixed.bloom"]).success();
+    everbloom(&folder, &["convert", "g.bloom", "pieces"]).success();
     let [before, after] =
         ["fixed.bloom", "g.bloom"].map(|name| fs::read(folder.join(name)).unwrap());
     assert!(before == after);
@@ -97,11 +100,16 @@ fn a_filter_is_taken_from_an_rdb_file() {
     }
     let rdb = home.join("d.rdb");
     let rdb = rdb.to_str().unwrap();
-    everbloom(&folder, &["convert", "--key", "seen", rdb, "f.bloom"]).success();
+    everbloom(&folder, &["convert", "--key", "seen", "f.bloom", rdb]).success();
     let found = with_input(&folder, &["check", "f.bloom"], "c\nb\na\n");
     assert_eq!(found.success(), "b\na\n");
-    let convert =
-        |words: &[&str]| everbloom(&folder, &[&["convert"], words, &["x.bloom"]].concat());
+    let convert = |words: &[&str]| {
+        let (input, flags) = words.split_last().unwrap();
+        everbloom(
+            &folder,
+            &[&["convert"], flags, &["x.bloom", input]].concat(),
+        )
+    };
     refused(&convert(&["--key", "other", rdb]), &["has no key other"]);
     refused(
         &convert(&["--key", "seen", "--db", "1", rdb]),
@@ -135,7 +143,7 @@ fn keys_of_valkey_bloom_become_files() {
     for (number, line) in told.lines().enumerate() {
         let told: Value = serde_json::from_str(line).unwrap();
         let (key, file) = (told["key"].as_str().unwrap(), format!("{number}.bloom"));
-        let convert = ["convert", "--key", key, rdb.to_str().unwrap(), &file];
+        let convert = ["convert", "--key", key, &file, rdb.to_str().unwrap()];
         everbloom(&folder, &convert).success();
         let absent: String = (0..2000).map(|item| format!("absent:{item}\n")).collect();
         let found = with_input(&folder, &["check", &file], absent.as_str()).stdout;

@@ -225,7 +225,7 @@ fn other_programs_bits_fit_no_filter_of_ours() {
     ] {
         let before = fs::read(folder.join(name)).unwrap();
         for args in [
-            &["convert", name, "new"][..],
+            &["convert", "new", name][..],
             &["merge", "new", "own.bloom", name],
             &["merge", name, "own.bloom"],
             &["shrink", name],
