@@ -51,8 +51,10 @@ pub struct Running {
 impl Server {
     /// Starts a server. When this returns, it accepts connections to its addresses.
     pub fn start(settings: Settings) -> Result<Running, StartError> {
+        // First: a start that fails because the port is taken leaves no data directory.
+        let entrances = Entrances::open(&settings)?;
         let persistence = Persistence::open(&settings.data)?;
-        Self::start_on(settings, persistence)
+        Self::start_with(settings, persistence, entrances)
     }
 
     /// The same, with an open data directory, or none.
@@ -60,17 +62,22 @@ impl Server {
         settings: Settings,
         persistence: Option<Persistence>,
     ) -> Result<Running, StartError> {
+        let entrances = Entrances::open(&settings)?;
+        Self::start_with(settings, persistence, entrances)
+    }
+
+    fn start_with(
+        settings: Settings,
+        persistence: Option<Persistence>,
+        entrances: Entrances,
+    ) -> Result<Running, StartError> {
+        let Entrances { listeners, watched } = entrances;
+        warn_without_password(&settings, &listeners);
         let workers = match settings.io_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
         };
         let commands = registry().len();
-        let listeners = listen(&settings).map_err(StartError::Entrance)?;
-        let watched = match settings.metrics_port {
-            0 => Vec::new(),
-            port => listen_on_all(&settings.metrics_bind, port, false, settings.tcp_backlog)
-                .map_err(StartError::Entrance)?,
-        };
         let server = Server::new(settings, workers, commands, persistence);
         server.read_tls_files().map_err(StartError::Entrance)?;
         server.set_entrances(listeners.iter().map(|l| l.entrance.clone()).collect());
@@ -104,6 +111,42 @@ impl Server {
     }
 }
 
+/// Where clients and watchers come in.
+struct Entrances {
+    listeners: Vec<Listener>,
+    watched: Vec<Listener>,
+}
+
+impl Entrances {
+    fn open(settings: &Settings) -> Result<Self, StartError> {
+        let listeners = listen(settings).map_err(StartError::Entrance)?;
+        let watched = match settings.metrics_port {
+            0 => Vec::new(),
+            port => listen_on_all(&settings.metrics_bind, port, false, settings.tcp_backlog)
+                .map_err(StartError::Entrance)?,
+        };
+        Ok(Self { listeners, watched })
+    }
+}
+
+/// Other machines can reach the server, and it has no password.
+fn warn_without_password(settings: &Settings, listeners: &[Listener]) {
+    let is_local = |listener: &Listener| listener.entrance.address.is_local();
+    if !settings.requirepass.is_empty() || listeners.iter().all(is_local) {
+        return;
+    }
+    match settings.protected_mode {
+        true => warn!(
+            "there is no password, so clients of other machines are refused: set requirepass to \
+             serve them"
+        ),
+        false => warn!(
+            "there is no password, and protected-mode is off: whoever reaches the port can read, \
+             change and delete everything; set requirepass"
+        ),
+    }
+}
+
 /// Loads the data directory, and then writes the log.
 fn keep(server: &Arc<Server>) {
     let Some(persistence) = server.store.persistence() else {
@@ -114,7 +157,10 @@ fn keep(server: &Arc<Server>) {
         Ok(log) => log::run(store, persistence, log),
         // The data is incomplete, so it stays marked as loading and is never saved.
         Err(load::LoadError::Stopped) => info!("stopped while loading"),
-        Err(problem) => server.store.fail(problem.to_string()),
+        Err(problem) => server.store.fail(format!(
+            "{problem}; the server did not start, and the data is as it was: see persistence.md in \
+             the guide"
+        )),
     }
 }
 

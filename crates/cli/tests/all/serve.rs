@@ -636,6 +636,8 @@ fn values_of_other_types_are_refused_once() {
     let said = format!("{}{}", outcome.stdout, outcome.stderr);
     assert_eq!(outcome.status.code(), Some(1), "{said}");
     assert_eq!(said.matches(refusal).count(), 1, "{said}");
+    let then = "the server did not start, and the data is as it was: see persistence.md";
+    assert!(said.contains(then), "{said}");
 
     // With a log file, both the file and the terminal say it.
     let outcome = serve(&folder, &[&words[..], &["--logfile", "a.log"]].concat());
@@ -648,6 +650,34 @@ fn values_of_other_types_are_refused_once() {
         outcome.stderr
     );
     assert_eq!(outcome.status.code(), Some(1));
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_data_directory() {
+    let folder = folder("serve-no-folder");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let outcome = serve(&folder, &["--port", &port, "--bind", "127.0.0.1"]);
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn a_server_for_other_machines_without_a_password_warns() {
+    for (mode, words) in [
+        ("yes", "clients of other machines are refused"),
+        ("no", "whoever reaches the port can read"),
+    ] {
+        let folder = folder(&format!("serve-open-{mode}"));
+        let mut command = Command::new(EVERBLOOM);
+        command.args(["serve", "--bind", "0.0.0.0", "--port", "0"]);
+        let _server = Process::start(command.args(["--protected-mode", mode]), &folder);
+        wait_for("the warning", || {
+            let log = fs::read_to_string(folder.join("log")).unwrap();
+            log.contains("WARN") && log.contains(words)
+        });
+    }
+    assert!(!Server::start().log().contains("there is no password"));
 }
 
 #[test]
