@@ -29,7 +29,10 @@ impl Progress {
     /// Of one filter after the other, behind the sums of those before it.
     pub(crate) fn of_filters(hidden: bool) -> Self {
         let template = "{prefix} {msg} {wide_bar} {percent}% {binary_bytes_per_sec} {eta}";
-        Self::new(Some(0), template, hidden)
+        let progress = Self::new(Some(0), template, hidden);
+        // Nothing of nothing would be all.
+        progress.0.set_length(1);
+        progress
     }
 
     fn new(total: Option<u64>, template: &str, hidden: bool) -> Self {
@@ -60,11 +63,16 @@ impl Progress {
         self.0.set_prefix(text);
     }
 
-    /// Shows a filter of this many bytes, of which nothing is done.
+    /// Shows a filter with this many bytes to move, of which nothing is done.
     pub(crate) fn begin(&self, what: &'static str, length: u64) {
-        self.0.set_message(what);
-        self.0.set_length(length);
         self.0.reset();
+        self.0.set_length(length.max(1));
+        self.0.set_message(what);
+    }
+
+    /// Shows what is done with the rest of these bytes.
+    pub(crate) fn go_on(&self, what: &'static str) {
+        self.0.set_message(what);
     }
 
     pub(crate) fn advance(&self, count: usize) {

@@ -147,7 +147,7 @@ fn publish(
 ) -> Result<u64, Trouble> {
     let header = piece(filter, 0).and_then(|(_, bytes)| Header::of_bloom(bytes));
     let header = header.ok_or_else(|| Trouble::filter("it is too large for a server"))?;
-    progress.begin("copying", header.length);
+    progress.begin("copying", transfer::to_move(&header, verify));
     transfer::load_header(server, name, &header)?;
     let mut iterator = i64::try_from(header.start + 1).unwrap_or(i64::MAX);
     let next = || {
@@ -157,7 +157,7 @@ fn publish(
     };
     let sent = transfer::load_pieces(server, name, &header, next, progress)?;
     if verify {
-        progress.begin("reading back", header.length);
+        progress.go_on("reading back");
         transfer::read_back(server, name, &header, sent, progress)?;
     }
     transfer::publish(server, name, target, None)?;

@@ -260,7 +260,7 @@ impl Transfer<'_> {
         let Some((header, _)) = self.look(key, family)? else {
             return Ok(None);
         };
-        progress.begin("copying", header.length);
+        progress.begin("copying", to_move(&header, self.verify));
         let sent = self.load_all(filter, &header, progress);
         self.source.drain()?;
         let held_still = self.source_held_still(family)?;
@@ -331,6 +331,7 @@ impl Transfer<'_> {
         sent: Digest<'_, u64, Table<16>>,
         progress: &Progress,
     ) -> Result<[u64; 2], Trouble> {
+        progress.go_on("reading back");
         read_back(self.destination, filter, header, sent, progress)?;
         let Filter {
             key,
@@ -374,6 +375,11 @@ impl Transfer<'_> {
         self.source.demand("MULTI")?;
         Ok(!self.source.demand("EXEC")?.is_null())
     }
+}
+
+/// The bytes of a filter that go over the wire: each comes back if it is read back.
+pub(super) fn to_move(header: &Header, verify: bool) -> u64 {
+    header.length.saturating_mul(1 + u64::from(verify))
 }
 
 /// The trouble when the answers for random items differ.

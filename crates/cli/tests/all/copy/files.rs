@@ -1,6 +1,7 @@
 //! One filter from a file to a key, and back.
 
 use super::*;
+use crate::support::on_terminal;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -104,6 +105,24 @@ fn filters_of_all_kinds_from_files_and_back() {
     }
     assert_eq!(client.number("DBSIZE"), 5, "no temporary key is left");
     assert_eq!(client.call(&["TTL", "a/b#fixed@%"]), Reply::Integer(-1));
+}
+
+/// The bar of a filter goes from the left to the right once.
+#[test]
+fn the_bar_never_goes_back() {
+    let (old, new) = (server(), server());
+    old.client().ok("BF.RESERVE large 0.01 20000000");
+    let line = format!("{EVERBLOOM} copy {} {}", url(old.port), url(new.port));
+    let Some(mut script) = on_terminal(&line) else {
+        return;
+    };
+    let shown = run(&mut script).success();
+    let before_percent = shown.split('%').filter_map(|text| {
+        let digits = text.rsplit(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    });
+    let percents: Vec<u32> = before_percent.collect();
+    assert!(percents.is_sorted() && percents.len() > 1, "{percents:?}");
 }
 
 #[test]
