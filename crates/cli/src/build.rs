@@ -161,9 +161,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(code) = stopped() {
         return Ok(code);
     }
+    let is_replaced = !file.is_new() && !args.append;
     file.save(|to| filter.write_to(to))?;
     if !args.quiet {
-        summarize(&tally, &filter);
+        let bytes = file.bytes()?;
+        summarize(&tally, &filter, bytes);
+        if is_replaced {
+            say(&format!(
+                "{} had another filter, which is replaced; --append adds to it",
+                args.filter.display()
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -286,14 +294,15 @@ fn empty_like(path: &Path) -> Result<Filter, Failure> {
     made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))
 }
 
-fn summarize(tally: &Tally, filter: &Writable) {
-    let (stats, bytes) = filter.stats();
+/// `bytes` are those of the file.
+fn summarize(tally: &Tally, filter: &Writable, bytes: u64) {
+    let (stats, _) = filter.stats();
     let now = stats.estimated_error_rate;
     let mut text = format!(
-        "{} records in, {} in the filter, which takes {}\n",
+        "{} records in, {} in the filter; the file has {} bytes\n",
         grouped(tally.records),
         grouped(stats.items),
-        label::bytes(bytes as f64),
+        grouped(bytes),
     );
     if tally.keyless > 0 {
         let keyless = grouped(tally.keyless);

@@ -34,7 +34,7 @@ fn no_file(path: &Path) -> Failure {
     let what = if path.is_dir() {
         "is a folder"
     } else {
-        "is not a regular file"
+        "is not a file"
     };
     unusable(path, format!("{what}; name the file of a filter"))
 }
@@ -153,6 +153,12 @@ impl FilterFile {
             }
         }
         Err(locked(path))
+    }
+
+    /// The length of the file.
+    pub(crate) fn bytes(&self) -> Result<u64, Failure> {
+        let found = self.file.metadata().map_err(|error| self.unread(error))?;
+        Ok(found.len())
     }
 
     /// Whether there was nothing before.
@@ -279,7 +285,7 @@ impl FilterFile {
                     &self.path,
                     match header.starts_with(&GZIP) {
                         true => "is packed; unpack it with gunzip, and name the result",
-                        false => "is not a filter file; `everbloom build` makes one of a list",
+                        false => "is not a filter file; name one, or another file to make one",
                     },
                 ))
             }

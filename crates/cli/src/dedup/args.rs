@@ -56,7 +56,8 @@ and of the new records about --error-rate are lost. The summary on stderr says h
 With --repeated the filter's errors are records that are printed and were not seen before.
 
 A record without the field, or that is no JSON object with that value, counts as new each time. A
-JSON value that is not a string is compared as it is written, and null counts as missing.
+JSON value that is not a string is compared as it is written, so 1 and \"1\" are one value, and 1 and
+1.0 are two. null counts as missing.
 
 With --state, the file is locked during the run and replaced at its end, also on SIGINT, SIGTERM and
 SIGHUP. A run that is killed, also by a second signal, leaves it as it was. Its capacity and error

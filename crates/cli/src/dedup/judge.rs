@@ -51,8 +51,9 @@ impl Judge {
         self.tally.kept += kept as u64;
         self.tally.keyless += chunk.keyless.partition_point(|r| *r < self.keep.len()) as u64;
 
-        if let Err((_, error)) = printed {
-            return Err(self.unprinted(chunk, handled, error));
+        if let Err((written, error)) = printed {
+            let is_cut = written > bytes_of(chunk, &self.keep, handled);
+            return Err(self.unprinted(chunk, handled, is_cut, error));
         }
         asked.map_err(|failure| self.unanswered(&failure, unknown))?;
         if self.keep.len() < chunk.ends.len() {
@@ -90,19 +91,23 @@ impl Judge {
     }
 
     /// The failure of the output. A server has remembered what was not printed.
-    fn unprinted(&self, chunk: &Chunk, handled: usize, error: io::Error) -> Failure {
+    fn unprinted(&self, chunk: &Chunk, handled: usize, is_cut: bool, error: io::Error) -> Failure {
+        let cut = match is_cut {
+            true => "; the output ends within a record, which comes again: remove that part",
+            false => "",
+        };
         let lost = chunk.ends.len() - handled;
         if matches!(self.memory, Memory::Server(_)) && !self.repeated {
             return Failure::Other(format!(
-                "cannot write: {error}; the server remembers up to {lost} records that were not \
-                 printed, after number {}",
+                "cannot write: {error}{cut}; the server remembers up to {lost} records that were \
+                 not printed, after number {}",
                 self.tally.records - lost as u64
             ));
         }
         match error.kind() {
             io::ErrorKind::BrokenPipe => error.into(),
             _ => Failure::Other(format!(
-                "cannot write: {error}; what was not printed is not remembered"
+                "cannot write: {error}{cut}; what was not printed is not remembered"
             )),
         }
     }
@@ -136,6 +141,18 @@ fn whole(chunk: &Chunk, keep: &[bool], written: usize) -> usize {
     printed.count()
 }
 
+/// The bytes that are printed of the first records.
+fn bytes_of(chunk: &Chunk, keep: &[bool], records: usize) -> usize {
+    let starts = std::iter::once(0).chain(chunk.ends.iter().copied());
+    let sizes = chunk
+        .ends
+        .iter()
+        .zip(starts)
+        .map(|(end, start)| end - start);
+    let kept = sizes.zip(keep).take(records).filter(|(_, keep)| **keep);
+    kept.map(|(size, _)| size).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +175,10 @@ mod tests {
         let handled = [0, 0, 2, 2, 2, 2, 3, 3, 4];
         for (written, handled) in handled.into_iter().enumerate() {
             assert_eq!(whole(&chunk, &keep, written), handled, "{written}");
+        }
+        let bytes = [0, 2, 2, 6, 8];
+        for (records, bytes) in bytes.into_iter().enumerate() {
+            assert_eq!(bytes_of(&chunk, &keep, records), bytes, "{records}");
         }
     }
 }

@@ -86,4 +86,33 @@ mod tests {
             "{loss:?}"
         );
     }
+
+    /// Over many small filters with keys of their own, some of which grow, as many are lost as
+    /// expected: within four standard errors, and the step in which the rate is computed.
+    #[test]
+    fn the_loss_is_right_on_average() {
+        for (capacity, items, rate, filters) in [(1000, 1000, 0.01, 400), (1000, 4000, 0.01, 100)] {
+            let (mut expected, mut missing) = (0.0, 0.0);
+            for seed in 0..filters {
+                let builder = ScalableBloomFilter::builder().capacity(capacity);
+                let mut filter = builder.error_rate(rate).seed(seed).build().unwrap();
+                let mut loss = Loss::default();
+                for batch in 0..items / 10 {
+                    let batch = batch * 10..(batch + 1) * 10;
+                    let mut count = 0;
+                    filter.contains_each(batch.clone(), |found| count += usize::from(!found));
+                    missing += (10 - count) as f64;
+                    loss.add(count, &filter);
+                    filter.extend(batch);
+                }
+                expected += loss.records();
+            }
+            let off = (missing - expected).abs();
+            let allowed = 4.0 * expected.sqrt() + expected / STEP as f64;
+            assert!(
+                off < allowed,
+                "{capacity} {items}: {missing} lost, {expected} expected"
+            );
+        }
+    }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::client::is_url;
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::progress::Progress;
 use crate::records::args::sources;
 use crate::records::chunk::{Chunk, Digest};
@@ -84,10 +84,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.count {
         writeln!(io::stdout(), "{}", judge.tally.kept)?;
     }
-    report::summarize(&judge.tally, &judge.memory, args);
+    let failed = shared.failed.load(Ordering::Relaxed) > 0;
+    // The errors have said all there is to say of a run that read nothing.
+    if !(failed && judge.tally.records == 0) {
+        report::summarize(&judge.tally, &judge.memory, args);
+    }
+    if let (Some(_), Some(path), false) = (signals.exit_code(), &args.state, args.quiet) {
+        say(&format!(
+            "ended by a signal; {} has what was printed",
+            path.display()
+        ));
+    }
     Ok(match signals.exit_code() {
         Some(code) => ExitCode::from(code),
-        None if shared.failed.load(Ordering::Relaxed) > 0 => ExitCode::from(2),
+        None if failed => ExitCode::from(2),
         None => ExitCode::SUCCESS,
     })
 }

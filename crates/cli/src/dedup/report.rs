@@ -52,14 +52,14 @@ fn described(Local { filter, loss, .. }: &Local) -> String {
     let asked = filter.error_rate();
     let mut text = format!(
         "\nthe filter has {} of {} items and {:.1} % of its bits are 1; it takes {}\n\
-         new records lost as false positives: about {:.1}, {} of them; the next ones: {}",
+         about {:.1} new records dropped by mistake ({}); of the next ones {}",
         grouped(filter.len()),
         grouped(filter.capacity()),
         stats.fill_ratio * 100.0,
         label::bytes(filter.memory_usage() as f64),
         loss.records(),
-        found_rate(loss.share()),
-        found_rate(now),
+        one_in(loss.share()),
+        one_in(now),
     );
     if loss.share() > asked || now > asked {
         text += &format!(
@@ -70,4 +70,34 @@ fn described(Local { filter, loss, .. }: &Local) -> String {
         );
     }
     text
+}
+
+/// A rate as `1 in 840 000`, in two digits.
+fn one_in(rate: f64) -> String {
+    let one_of = 1.0 / rate;
+    if one_of.is_nan() || one_of > 1e15 {
+        return "none".to_owned();
+    }
+    let unit = 10_f64.powf(one_of.log10().floor() - 1.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 1e15"
+    )]
+    let rounded = (unit.max(1.0) * (one_of / unit.max(1.0)).round()) as u64;
+    format!("1 in {}", grouped(rounded))
+}
+
+#[test]
+fn rates_as_one_in_so_many() {
+    for (rate, text) in [
+        (1.19e-6, "1 in 840 000"),
+        (0.011, "1 in 91"),
+        (0.5, "1 in 2"),
+        (1.0, "1 in 1"),
+        (0.0, "none"),
+        (1e-30, "none"),
+    ] {
+        assert_eq!(one_in(rate), text);
+    }
 }

@@ -255,6 +255,18 @@ fn files_that_cannot_be_read_are_named_and_passed_over() {
         let line = format!("everbloom: cannot read {name}: ");
         assert!(outcome.stderr.contains(&line), "{}", outcome.stderr);
     }
+    // There is nothing to sum up.
+    let outcome = run(&mut dedup(&["/no/such/file"]));
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+}
+
+#[test]
+fn a_number_and_a_string_of_it_are_one_value() {
+    let text = "{\"k\":1}\n{\"k\":\"1\"}\n{\"k\":1.0}\n";
+    let outcome = with_input(&["--json", ".k"], text);
+    assert_eq!(outcome.success(), "{\"k\":1}\n{\"k\":1.0}\n");
+    let help = run(&mut dedup(&["--help"])).success();
+    assert!(help.contains("so 1 and \"1\" are one value"), "{help}");
 }
 
 /// The decoder's own words for it are many, and none of them says this.
@@ -406,7 +418,7 @@ fn a_file_that_is_no_state_stays_as_it_is() {
         assert_eq!(fs::read(&state).unwrap(), bytes, "{name}");
     }
     let here = folder.to_str().unwrap();
-    refused(&with_input(&["--state", here], ""), &[here, "not a file"]);
+    refused(&with_input(&["--state", here], ""), &[here, "is a folder"]);
     refused(&with_input(&["--state", "/dev/null"], ""), &["not a file"]);
     refused(
         &with_input(&["--state", "/no/such/folder/x"], ""),
@@ -562,7 +574,8 @@ fn what_was_not_printed_is_not_remembered() {
         .args(["-c", limit, "sh", EVERBLOOM, "dedup"])
         .args(args)
         .env("OUT", &output);
-    refused(&run(&mut command), &["cannot write", "not remembered"]);
+    let said = ["cannot write", "ends within a record", "not remembered"];
+    refused(&run(&mut command), &said);
     let half = fs::read_to_string(&output).unwrap();
     assert!(
         half.len() > 400_000 && !half.ends_with('\n'),

@@ -238,12 +238,21 @@ fn records_are_appended_to_a_filter_that_is_there() {
     for (file, make) in kinds {
         everbloom(&folder, &[make, &[file, "one"]].concat());
         let appended = append(file);
-        let summary = "500 records in, 1 000 in the filter, which takes ";
+        let summary = "500 records in, 1 000 in the filter; the file has ";
         assert!(appended.stderr.contains(summary), "{appended:?}");
-        assert!(appended.stderr.contains("iB\n"), "{appended:?}");
+        // As many as `info` says.
+        let info = everbloom(&folder, &["info", file]).success();
+        let (_, bytes) = info.split_once("\nfile ").unwrap();
+        let bytes = bytes.lines().next().unwrap().trim();
+        let told = format!("the file has {bytes}\n");
+        assert!(appended.stderr.contains(&told), "{appended:?}\n{info}");
+        assert!(!appended.stderr.contains("replaced"), "{appended:?}");
         let found = with_input(&folder, &["check", file], names(0..2000));
         assert_eq!(found.success(), names(0..1000));
     }
+    let again = everbloom(&folder, &["build", "f.bloom", "one"]);
+    let told = "f.bloom had another filter, which is replaced";
+    assert!(again.stderr.contains(told), "{again:?}");
     refused(&append("none.bloom"), &["there is no filter none.bloom"]);
     assert!(!folder.join("none.bloom").exists());
     refused(&append("one"), &["one is not a filter file"]);
