@@ -57,6 +57,16 @@ pub fn is_refusal(reply: &Reply) -> bool {
 
 type Verdict = Result<(), String>;
 
+/// A command that frees memory is not refused for want of memory.
+fn check_refusal(op: &Op, reply: &Reply) -> Verdict {
+    match (op, reply) {
+        (Op::Del(_) | Op::Flush(_), Reply::Error(text)) if text.starts_with("OOM") => {
+            Err(format!("it frees memory, and is refused: {text}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn expect(reply: &Reply, wanted: &Reply) -> Verdict {
     if reply == wanted {
         return Ok(());
@@ -158,7 +168,7 @@ impl Model {
     /// Compares the reply to a command with what it must be, and does the command.
     pub fn apply(&mut self, op: &Op, reply: &Reply, now: u64) -> Verdict {
         if is_refusal(reply) {
-            return Ok(());
+            return check_refusal(op, reply);
         }
         self.purge(now);
         match op {

@@ -107,7 +107,13 @@ impl Plan {
         let limits = Limits::draw(&mut random, big);
         let count = 20 + random.below(180);
         let mut draw = Draw { random, big };
-        let mut steps: Vec<Step> = (0..count).map(|_| draw.step()).collect();
+        let mut steps: Vec<Step> = Vec::new();
+        while steps.len() < count {
+            match draw.random.chance(3) {
+                true => steps.extend(draw.story()),
+                false => steps.push(draw.step()),
+            }
+        }
         steps.push(Step::Check);
         steps.push(Step::Restart(End::Stop));
         Plan {
@@ -179,6 +185,71 @@ impl Draw {
             92..95 => Step::Disk(self.fault()),
             95..97 => Step::Restart(self.end()),
             _ => Step::Check,
+        }
+    }
+
+    /// A few steps that chance alone seldom puts in this order.
+    fn story(&mut self) -> Vec<Step> {
+        let (client, other) = (0, 1);
+        let key = self.key(Family::Text);
+        let window = self.key(Family::Window);
+        let seconds = self.random.pick(&[1, 2, 5]);
+        let reserve = Op::Reserve(
+            window.clone(),
+            Shape::Window {
+                rate: "0.01",
+                capacity: 1 + self.random.below(300) as u64,
+                seconds,
+                generations: 1 + self.random.below(5) as u64,
+            },
+        );
+        let add = |draw: &mut Self, most| {
+            let from = draw.random.below(2000) as u32;
+            let count = 30 + draw.random.below(most) as u32;
+            Step::Send(client, vec![Op::Add(window.clone(), from, count)])
+        };
+        let span = 1000 * seconds as i64;
+        match self.random.below(3) {
+            // A key that had expired when it was watched is flushed.
+            0 => vec![
+                Step::Send(other, vec![Op::Set(key.clone(), b'x', 5)]),
+                Step::Send(other, vec![Op::PExpire(key.clone(), 50)]),
+                Step::Pass(100),
+                Step::Watch(client, key.clone()),
+                Step::Send(other, vec![Op::Flush("FLUSHDB")]),
+                Step::Transaction(client, vec![Op::Set(key, b'y', 5)]),
+            ],
+            // A clock was a year ahead for one addition.
+            1 => {
+                let year = 365 * 86_400_000;
+                let begun = vec![Op::Del(window.clone()), reserve];
+                vec![
+                    Step::Send(client, begun),
+                    Step::Pass(year),
+                    add(self, 10),
+                    Step::Pass(-year),
+                    add(self, 100),
+                    Step::Pass(4 * span + 1000),
+                    Step::Check,
+                ]
+            }
+            // Windows fill the memory, and all that they hold becomes too old.
+            _ => vec![
+                Step::Send(client, vec![Op::Flush("FLUSHALL"), reserve]),
+                Step::Send(
+                    client,
+                    vec![Op::Config(
+                        "maxmemory",
+                        (20_000 + self.random.below(20_000)).to_string(),
+                    )],
+                ),
+                add(self, 400),
+                add(self, 400),
+                add(self, 400),
+                Step::Pass(4 * span),
+                Step::Expire,
+                Step::Send(client, vec![Op::Advance(window, 1)]),
+            ],
         }
     }
 

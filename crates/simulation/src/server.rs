@@ -36,7 +36,10 @@ pub type Digests = BTreeMap<String, (Option<u64>, u64)>;
 
 /// The settings of a plan.
 pub fn settings(plan: &[(&'static str, String)]) -> Settings {
-    let mut settings = Settings::default();
+    let mut settings = Settings {
+        slowlog_log_slower_than: 0,
+        ..Settings::default()
+    };
     let data = &mut settings.data;
     for (name, value) in plan {
         match *name {

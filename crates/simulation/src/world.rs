@@ -426,10 +426,11 @@ impl World {
             Reply::Array(_) if changed == Some(true) => {
                 Err("EXEC runs, and the watched key has changed".into())
             }
-            Reply::Array(replies) if replies.len() == ops.len() => ops
-                .iter()
-                .zip(replies)
-                .try_for_each(|(op, reply)| self.apply(op, reply, false)),
+            Reply::Array(replies) if replies.len() == ops.len() => {
+                let mut both = ops.iter().zip(replies);
+                both.try_for_each(|(op, reply)| self.apply(op, reply, false))?;
+                self.check_slowlog(ops)
+            }
             Reply::Null | Reply::NullArray if changed != Some(false) => Ok(()),
             refusal if is_refusal(refusal) => Ok(()),
             other => Err(format!("EXEC at {now}: {other:?}, watched {watched:?}")),

@@ -8,7 +8,7 @@ use everbloom_server::{Running, Server, Settings};
 use crate::lifetime::{answers, family, fill, kinds, stats};
 use crate::support::{Client, Host, elements, from_redis_7};
 
-fn everbloom(settings: Settings) -> (Running, Client) {
+pub fn everbloom(settings: Settings) -> (Running, Client) {
     let settings = Settings {
         bind: vec!["127.0.0.1".into()],
         port: 0,
@@ -21,7 +21,7 @@ fn everbloom(settings: Settings) -> (Running, Client) {
     (running, client)
 }
 
-fn in_dir(dir: &Path, appendonly: bool) -> Settings {
+pub fn in_dir(dir: &Path, appendonly: bool) -> Settings {
     let mut settings = Settings::default();
     settings.data.dir = Some(dir.into());
     settings.data.appendonly = appendonly;
@@ -227,7 +227,7 @@ fn move_key(from: &mut Client, to: &mut Client, key: &str) {
     );
 }
 
-fn chunks(client: &mut Client, family: &str, key: &str) -> Vec<Reply> {
+pub fn chunks(client: &mut Client, family: &str, key: &str) -> Vec<Reply> {
     let mut chunks = Vec::new();
     let mut iterator = 0;
     loop {

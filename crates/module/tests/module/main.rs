@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod beside;
 mod cluster;
 mod conformance;
 mod corpus;

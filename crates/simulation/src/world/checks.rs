@@ -33,6 +33,30 @@ impl World {
         Ok(())
     }
 
+    /// The slow log has the commands of a transaction; every command is slow to it.
+    pub(super) fn check_slowlog(&mut self, ops: &[Op]) -> Verdict {
+        let Some(first) = ops.first() else {
+            return Ok(());
+        };
+        let wanted: Vec<Reply> = first.words().into_iter().take(2).map(Reply::Bulk).collect();
+        let Reply::Array(entries) = self.line("SLOWLOG GET 128") else {
+            return Err("SLOWLOG GET answers with no array".into());
+        };
+        let shows = |entry: &Reply| match entry {
+            Reply::Array(fields) => match fields.get(3) {
+                Some(Reply::Array(args)) => args.starts_with(&wanted),
+                _ => false,
+            },
+            _ => false,
+        };
+        match entries.iter().any(shows) {
+            true => Ok(()),
+            false => Err(format!(
+                "the slow log does not show {first} of a transaction"
+            )),
+        }
+    }
+
     /// A copy that was made just now is its original to the byte.
     pub(super) fn check_copy(&self, from: &str, to: &str) -> Verdict {
         let digests = self.instance().digests();
