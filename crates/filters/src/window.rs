@@ -347,8 +347,7 @@ impl ScalableBloomFilter {
         for layer in self.layers.drain(..outdated) {
             self.items = self.items.saturating_sub(layer.len());
             window.dropped = window.dropped.saturating_add(layer.bytes());
-            self.capture
-                .keep_first(|| layer.as_bytes().into_owned().into_boxed_slice());
+            self.capture.keep_first(layer);
         }
         self.layers.push(layer);
         Ok(())

@@ -14,7 +14,7 @@ use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use everbloom::redisbloom::Check;
-use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, Layout, ScalableBloomFilter, Span};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -239,6 +239,36 @@ fn memory_follows_the_items_until_all_is_on_huge_pages() {
         assert_huge("from_parts_and_bits", with, bytes);
         assert!(loaded == filter);
     }
+}
+
+/// A generation that a window drops is handed to the readers of the filter. A copy would keep others
+/// waiting, and there may be no memory for it.
+#[test]
+fn a_dropped_generation_is_not_copied_for_its_readers() {
+    let _turn = turn();
+    if always_huge() {
+        return;
+    }
+    let builder = ScalableBloomFilter::builder().capacity(100_000_000);
+    let mut filter = builder.window(Span::Items, 1, 0).build().unwrap();
+    filter.insert(&0_u64);
+    filter.advance(1, 0).unwrap();
+    let bytes = filter.layers()[0].bytes();
+    assert!(bytes > 100 * MIB);
+    let then = filter.clone();
+    filter.begin_capture(1, 0..filter.stream_len());
+    let ((), dropped) = grown(|| filter.advance(1, 0).unwrap());
+    assert_about("dropped", dropped, 0);
+    assert!(!filter.contains(&0_u64));
+    // The reader sees what was there, piece by piece.
+    let (mut at, mut piece) = (0, Vec::new());
+    while filter.capture_next(1, &mut piece) {
+        let expected = then.stream_chunk(at, piece.len()).unwrap();
+        assert!(*expected == piece[..], "byte {at}");
+        at += piece.len() as u64;
+        piece.clear();
+    }
+    assert_eq!(at, then.stream_len());
 }
 
 /// Some of the bytes came onto huge pages. How many depends on what the system has in one piece.

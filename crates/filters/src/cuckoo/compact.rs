@@ -22,7 +22,7 @@ impl CuckooFilter {
                 && number + 1 == self.tables.len()
                 && let Some(table) = self.tables.pop()
             {
-                self.capture.keep_last(number, || table.slots);
+                self.capture.keep_last(number, table.slots);
             }
             if !is_empty && stuck == Stuck::Stop {
                 break;

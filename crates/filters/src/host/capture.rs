@@ -18,6 +18,7 @@ use core::fmt;
 use core::mem::size_of;
 use core::ops::{Range, RangeBounds};
 
+use crate::layer::Layer;
 use crate::limits;
 
 /// A byte's position in its page, and its old value.
@@ -28,7 +29,14 @@ type Position = (usize, u64);
 type Version = (usize, u64, u64);
 
 /// Arrays that a value has dropped, by number and moment.
-type Dropped = BTreeMap<(usize, u64), Box<[u8]>>;
+type Dropped = BTreeMap<(usize, u64), Array>;
+
+/// An array that a value has dropped. Readers take it over as it is: a copy of it would take long,
+/// and memory that may not be there.
+pub(crate) enum Array {
+    Bytes(Box<[u8]>),
+    Layer(Layer),
+}
 
 /// The data that a value keeps for its readers. Nearly always there are none.
 ///
@@ -156,16 +164,16 @@ impl Capture {
     }
 
     /// The value drops its last array, which has this number.
-    pub(crate) fn keep_last(&mut self, array: usize, bytes: impl FnOnce() -> Box<[u8]>) {
+    pub(crate) fn keep_last(&mut self, array: usize, dropped: impl Into<Array>) {
         if let Some(state) = &mut self.0 {
-            state.keep_dropped(state.first + array, bytes);
+            state.keep_dropped(state.first + array, dropped.into());
         }
     }
 
     /// The value drops its first array.
-    pub(crate) fn keep_first(&mut self, bytes: impl FnOnce() -> Box<[u8]>) {
+    pub(crate) fn keep_first(&mut self, dropped: impl Into<Array>) {
         if let Some(state) = &mut self.0 {
-            state.keep_dropped(state.first, bytes);
+            state.keep_dropped(state.first, dropped.into());
             state.first += 1;
         }
     }
@@ -192,7 +200,7 @@ impl Capture {
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.0.as_ref().map_or(0, |state| {
-            let dropped: usize = state.dropped.values().map(|bytes| bytes.len()).sum();
+            let dropped: usize = state.dropped.values().map(Array::memory).sum();
             size_of::<State>() + state.kept_bytes + dropped
         })
     }
@@ -229,13 +237,13 @@ impl Reader {
 }
 
 impl State {
-    fn keep_dropped(&mut self, array: usize, bytes: impl FnOnce() -> Box<[u8]>) {
+    fn keep_dropped(&mut self, array: usize, dropped: Array) {
         let needs = |reader: &Reader| {
             reader.needs_array(array)
                 && dropped_since(&self.dropped, array, reader.moment).is_none()
         };
         if self.readers.iter().any(needs) {
-            self.dropped.insert((array, self.moment), bytes());
+            self.dropped.insert((array, self.moment), dropped);
         }
     }
 
@@ -286,15 +294,11 @@ impl State {
         };
         let ((array, from), end) = (reader.next, reader.end);
         let page = from / page_bytes();
-        let current;
         let (bytes, until) = match dropped_since(&self.dropped, array, reader.moment) {
-            Some((at, bytes)) => (bytes, at),
-            None => {
-                current = bytes(array.saturating_sub(self.first));
-                (&*current, u64::MAX)
-            }
+            Some((at, dropped)) => (dropped.bytes(), at),
+            None => (bytes(array.saturating_sub(self.first)), u64::MAX),
         };
-        let (first, mut then) = (out.len(), Cow::Borrowed(page_of(bytes, page)));
+        let (first, mut then) = (out.len(), Cow::Borrowed(page_of(&bytes, page)));
         let versions = (array, page, reader.moment)..=(array, page, until);
         for (_, kept) in self.kept.range(versions).rev() {
             match kept {
@@ -341,10 +345,38 @@ impl State {
     }
 }
 
-/// The bytes of an array that was dropped after this moment, and when that was.
-fn dropped_since(dropped: &Dropped, array: usize, moment: u64) -> Option<(u64, &[u8])> {
+/// An array that was dropped after this moment, and when that was.
+fn dropped_since(dropped: &Dropped, array: usize, moment: u64) -> Option<(u64, &Array)> {
     let mut dropped = dropped.range((array, moment)..=(array, u64::MAX));
-    dropped.next().map(|((_, at), bytes)| (*at, &**bytes))
+    dropped.next().map(|((_, at), array)| (*at, array))
+}
+
+impl Array {
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        match self {
+            Array::Bytes(bytes) => Cow::Borrowed(bytes),
+            Array::Layer(layer) => layer.as_bytes(),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Array::Bytes(bytes) => bytes.len(),
+            Array::Layer(layer) => size_of::<Layer>() + layer.heap_bytes(),
+        }
+    }
+}
+
+impl From<Box<[u8]>> for Array {
+    fn from(bytes: Box<[u8]>) -> Array {
+        Array::Bytes(bytes)
+    }
+}
+
+impl From<Layer> for Array {
+    fn from(layer: Layer) -> Array {
+        Array::Layer(layer)
+    }
 }
 
 impl Kept {
@@ -485,8 +517,8 @@ mod tests {
                 Step::Drop | Step::Push(_) if self.is_text => {}
                 Step::Drop => {
                     if let Some(last) = self.arrays.pop() {
-                        let bytes = last.into_boxed_slice();
-                        self.capture.keep_last(self.arrays.len(), || bytes);
+                        let last = last.into_boxed_slice();
+                        self.capture.keep_last(self.arrays.len(), last);
                     }
                 }
                 Step::Push(len) if self.arrays.len() < 4 => self.arrays.push(vec![byte; len]),
