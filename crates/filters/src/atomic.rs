@@ -49,8 +49,9 @@ use crate::stats::Stats;
 /// after the threads have synchronised in another way, such as by a channel or by joining the
 /// thread. The insert itself does not order other memory accesses of its thread.
 ///
-/// When several threads insert the same new item at once, at least one gets `true`. More than one
-/// may get it.
+/// When several threads insert the same new item at once, more than one may get `true`. None gets it
+/// only where other items, inserted at the same time, set the last of its bits: then the item was
+/// found by error before, as any item may be.
 ///
 /// # What is not there
 ///

@@ -166,13 +166,12 @@ impl BitArray {
 
     #[inline]
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        if let Repr::Few(few) = &self.0 {
-            self.0 = Repr::Dense(few.to_dense());
-        }
-        match &mut self.0 {
-            Repr::Dense(bytes) => bytes,
-            // Not reached.
-            Repr::Few(_) => Default::default(),
+        match self.0 {
+            Repr::Dense(ref mut bytes) => bytes,
+            Repr::Few(few) => {
+                self.0 = Repr::Dense(few.to_dense());
+                self.as_bytes_mut()
+            }
         }
     }
 
