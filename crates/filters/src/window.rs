@@ -202,6 +202,17 @@ impl Window {
         Self::layers_of(self.kept.get(..dropped).unwrap_or(&self.kept))
     }
 
+    /// When the clock has ended so many generations that a layer is outdated.
+    fn outdated_at(&self) -> Option<u64> {
+        let ticks = self.generation_ticks()?;
+        let kept = self.kept.iter();
+        let empty = kept.take_while(|generation| generation.layers == 0).count();
+        let begun = self.most().saturating_sub(self.kept.len()) + empty + 1;
+        let begun = u64::try_from(begun).unwrap_or(u64::MAX);
+        let passed = begun.saturating_mul(ticks);
+        Some(self.newest().began.saturating_add(passed))
+    }
+
     /// The same with the newest generation only, of one layer, after all bytes were dropped.
     pub(crate) fn emptied(&self, bytes: u64) -> Window {
         let newest = Generation {
@@ -308,6 +319,18 @@ impl ScalableBloomFilter {
         ahead.map(|window| window.begin_again(now)).is_some()
     }
 
+    /// When the clock lets the next layers be forgotten; `None` if it never does: without a window of
+    /// ticks, and when only one empty layer is left. [Example](crate::WindowedBloomFilter::advance).
+    #[must_use]
+    #[inline]
+    pub fn outdated_at(&self) -> Option<u64> {
+        let window = self.window.as_deref()?;
+        if self.items == 0 && self.layers.len() == 1 {
+            return None;
+        }
+        window.outdated_at()
+    }
+
     /// Begins this many new generations, and drops those that are too old then. `now` is when the
     /// newest begins; a window of items has a count of its own. Without a window nothing happens.
     /// [Example](crate::WindowedBloomFilter::advance).
@@ -316,6 +339,21 @@ impl ScalableBloomFilter {
     ///
     /// There is no memory for the new generation; nothing has changed then.
     pub fn advance(&mut self, count: u64, now: u64) -> Result<(), InsertError> {
+        self.advance_within(count, now, u64::MAX)
+    }
+
+    /// [`advance`](Self::advance), if the filter gets at most so many bytes longer by it. It mostly
+    /// gets shorter.
+    ///
+    /// # Errors
+    ///
+    /// It would take more, or there is no memory; nothing has changed then.
+    pub fn advance_within(
+        &mut self,
+        count: u64,
+        now: u64,
+        max_bytes: u64,
+    ) -> Result<(), InsertError> {
         let (Some(window), Some(newest)) = (self.window.as_mut(), self.layers.last()) else {
             return Ok(());
         };
@@ -326,17 +364,30 @@ impl ScalableBloomFilter {
         let items = saturating_sum(generation.map(Layer::len));
         // The next generation is likely to get as many items as this one.
         let size = window.size(if count == 1 { items } else { 0 });
-        let layer = size.and_then(|size| newest.like(&size.as_layer(), u64::MAX).ok());
-        let layer = layer.ok_or(InsertError::CannotGrow)?;
-        self.layers
-            .try_reserve(1)
-            .map_err(|_| InsertError::CannotGrow)?;
+        let size = size.ok_or(InsertError::CannotGrow)?.as_layer();
+        // An empty layer serves the next generation. So a window that gets no items only shrinks.
+        let is_kept = items == 0 && window.newest().layers == 1 && *newest.size() == size;
+        let outdated = window.outdated(count);
+        let outdated = outdated.min(self.layers.len() - usize::from(is_kept));
+        let layer = if is_kept {
+            None
+        } else {
+            let dropped = self.layers.iter().take(outdated).map(Layer::bytes);
+            let max_bytes = max_bytes.saturating_add(saturating_sum(dropped));
+            let layer = newest.like(&size, max_bytes);
+            self.layers
+                .try_reserve(1)
+                .map_err(|_| InsertError::CannotGrow)?;
+            Some(layer.map_err(|_| InsertError::CannotGrow)?)
+        };
+        if is_kept && let Some(newest) = window.kept.last_mut() {
+            newest.layers = 0;
+        }
         let last = window.newest().began;
         let began = match window.span {
             Span::Items => last.saturating_add(items),
             Span::Ticks(_) => now.max(last),
         };
-        let outdated = window.outdated(count);
         let begun = usize::try_from(count).map_or(window.most(), |count| count.min(window.most()));
         for skipped in (0..begun).rev() {
             let layers = u32::from(skipped == 0);
@@ -349,7 +400,7 @@ impl ScalableBloomFilter {
             window.dropped = window.dropped.saturating_add(layer.bytes());
             self.capture.keep_first(layer);
         }
-        self.layers.push(layer);
+        self.layers.extend(layer);
         Ok(())
     }
 

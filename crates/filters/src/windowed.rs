@@ -147,6 +147,14 @@ impl WindowedBloomFilter {
     /// assert!(seen.contains_at("a", 0));
     /// seen.advance(1, 0)?;
     /// assert!(!seen.contains_at("a", 0));
+    ///
+    /// // Of a window of ticks, the clock says when layers can be dropped.
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// seen.insert_at("a", 100);
+    /// let mut seen = everbloom::ScalableBloomFilter::from(seen);
+    /// assert_eq!(seen.outdated_at(), Some(90 + 5 * 15));
+    /// seen.advance_to(165)?;
+    /// assert_eq!((seen.outdated_at(), seen.layers().len()), (None, 1));
     /// # Ok::<(), everbloom::InsertError>(())
     /// ```
     ///

@@ -211,6 +211,41 @@ proptest! {
 }
 
 proptest! {
+    /// A window says exactly when it has something to forget. Without new items it gets no new layers
+    /// but for the next two generations, and in the end one empty layer is left.
+    #[test]
+    fn an_idle_window_gives_its_memory_back(
+        steps in prop::collection::vec((0..300_u64, 0..70_u64), 1..20),
+        generations in 1..6_u32,
+    ) {
+        let mut seen = window(200, 0.01, Span::Ticks(100), generations);
+        let (mut now, mut items) = (0, 0);
+        for (more, passed) in steps {
+            now += passed;
+            seen.insert_each_at(items..items + more, now, drop).unwrap();
+            items += more;
+        }
+        let mut idle = ScalableBloomFilter::from(seen.clone());
+        let (mut times, most) = (0, seen.layers().len() + 2);
+        while let Some(at) = idle.outdated_at() {
+            let layers = idle.layers().len();
+            prop_assert_eq!(idle.layers_at(at - 1).len(), layers);
+            prop_assert!(idle.layers_at(at).len() < layers);
+            idle.advance_to(at).unwrap();
+            times += 1;
+            prop_assert!(idle.layers().len() <= layers);
+            for item in 0..items {
+                prop_assert_eq!(idle.contains(&item), seen.contains_at(&item, at));
+            }
+            let parts = idle.parts();
+            prop_assert!(parts.validate(u64::MAX, Check::DumpHeader).is_ok(), "{:?}", parts);
+        }
+        prop_assert_eq!((idle.layers().len(), idle.len()), (1, 0));
+        prop_assert!(times <= most, "{} of {}", times, most);
+    }
+}
+
+proptest! {
     /// A clock that jumps ahead loses what is older. When it goes back, what is found then is found
     /// for one window from the next insertion on, and not longer than a generation more.
     #[test]
