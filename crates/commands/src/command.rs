@@ -140,6 +140,12 @@ impl<H: Copy> Command<H> {
         self
     }
 
+    /// Removes flags.
+    pub const fn without(mut self, flags: Flags) -> Self {
+        self.flags = self.flags.without(flags);
+        self
+    }
+
     /// Sets the positions of the keys.
     pub const fn keys(mut self, keys: KeySpec) -> Self {
         self.keys = keys;

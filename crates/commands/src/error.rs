@@ -117,6 +117,9 @@ pub enum CommandError {
     /// The filter would take more memory than is free or allowed.
     #[error("ERR Insufficient memory to create filter")]
     InsufficientMemory,
+    /// The command would take more memory than is free.
+    #[error("OOM command not allowed when used memory > 'maxmemory'.")]
+    OutOfMemory,
     /// A filter that may not grow has reached its capacity.
     #[error("ERR non scaling filter is full")]
     Full,

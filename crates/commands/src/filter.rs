@@ -118,6 +118,15 @@ impl Filter {
         beside + size_of::<Filter>()
     }
 
+    /// When the clock lets the filter forget what it holds, at the earliest, if it has a window.
+    #[inline]
+    pub fn outdated_at(&self) -> Option<u64> {
+        match self {
+            Filter::Bloom(filter) => filter.outdated_at(),
+            Filter::Cuckoo(_) => None,
+        }
+    }
+
     /// The number of items, as the filter counts them.
     #[inline]
     pub fn items(&self) -> u64 {

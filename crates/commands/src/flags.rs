@@ -75,6 +75,11 @@ impl Flags {
         }
     }
 
+    /// The set without these flags.
+    pub const fn without(self, flags: Flags) -> Flags {
+        Flags(self.0 & !flags.0)
+    }
+
     /// Whether one of `flags` is in the set.
     #[inline]
     pub const fn has(self, flags: Flags) -> bool {

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::bf::advance::Begun;
 use crate::run::{Changes, Run};
 
 /// How a log replays the insertions of a command.
@@ -81,13 +82,8 @@ impl<'a> Insertion<'a> {
     pub(crate) fn note(&self, replayed: Replayed, key: &[u8], changes: &mut dyn Changes) {
         let header = self.header.as_deref();
         let create = header.map(|header| [replayed.create, key, b"1", header]);
-        let numbers = self
-            .advance
-            .map(|(count, began)| [count, began].map(|number| number.to_string()));
-        let advance = numbers.as_ref().map(|[count, began]| {
-            let [count, began] = [count, began].map(String::as_bytes);
-            [&b"BF.ADVANCE"[..], key, count, b"AT", began]
-        });
+        let begun = self.advance.map(|(count, began)| Begun::new(count, began));
+        let advance = begun.as_ref().map(|begun| begun.command(key));
         let mut add: Vec<&[u8]> = Vec::new();
         if !self.items.is_empty() {
             add.reserve_exact(2 + replayed.before_items.len() + self.items.len());

@@ -197,6 +197,8 @@ pub static COMMANDS: &[Command<Function>] = &[
         .takes(PER_BYTE, "key")
         .tips(DONT_CACHE),
     bloom(advance::ADVANCE, -2, Write(advance::advance))
+        // It frees what it drops, and checks for itself whether it takes more.
+        .without(DENYOOM)
         .does("Begins generations of a filter with a window, which forgets the oldest")
         .since(OURS)
         .takes(PER_ZEROED_BYTE, "key [count] [AT milliseconds]"),

@@ -34,6 +34,16 @@ impl Value {
         }
     }
 
+    /// When the clock lets the value forget what it holds, at the earliest, if it is a filter with a
+    /// window.
+    #[inline]
+    pub fn outdated_at(&self) -> Option<u64> {
+        match self {
+            Value::Text(_) => None,
+            Value::Filter(filter) => filter.outdated_at(),
+        }
+    }
+
     /// How many bytes a reader of all of it reads: those of a string, or of the arrays of a filter
     /// laid end to end.
     pub fn stream_len(&self) -> u64 {

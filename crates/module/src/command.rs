@@ -8,7 +8,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use everbloom_commands::flags::DEPENDS_ON_PROTOCOL;
+use everbloom_commands::flags::{DENYOOM, DEPENDS_ON_PROTOCOL};
 use everbloom_commands::table::{ReplaceFn, WriteFn};
 use everbloom_commands::{
     Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function,
@@ -18,9 +18,10 @@ use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
 use crate::config;
-use crate::raw::context::{Args, Call, HostContext, HostStr, LogLevel};
+use crate::raw::context::{Args, Call, HostContext, HostStr, LogLevel, is_over_memory_limit};
 use crate::raw::key::{Key, ReadKey};
 use crate::types::Stored;
+use crate::windows;
 
 /// As many arguments as most commands have, without an allocation.
 const FEW: usize = 8;
@@ -63,6 +64,10 @@ fn run_on<F: Family>(
             Action::Read(_) => client_context(),
             Action::Write(_) => write_context(call),
         };
+        // The host does not refuse it, so that it can free memory.
+        if !row.flags.has(DENYOOM) && context.clock().is_some() && is_over_memory_limit() {
+            context.free_bytes = 0;
+        }
         if row.flags.has(DEPENDS_ON_PROTOCOL) && call.speaks_resp3() {
             context.protocol = Protocol::Resp3;
         }
@@ -138,13 +143,21 @@ fn replace(
     if let Some(stored) = key.value_mut::<Stored>() {
         // In its place the value keeps the expiry of its key.
         stored.change(|held| *held = filter);
-    } else if !key.set(Stored::new(filter)) {
+        windows::list(stored, || Some(call.place(name)));
+    } else if !key.set(new_stored(call, name, filter)) {
         return answers.reply(Reply::error("ERR the host did not take the filter"));
     }
     drop(key);
     answers.reply(reply);
     host.call().replicate_verbatim();
     host.signal_modified(name);
+}
+
+/// The value of a new key.
+fn new_stored(call: Call<'_>, name: HostStr<'_>, filter: Filter) -> Stored {
+    let mut stored = Stored::new(filter);
+    windows::list(&mut stored, || Some(call.place(name)));
+    stored
 }
 
 /// What a key holds.
@@ -200,8 +213,9 @@ fn write<F: Family>(
     words: &[&[u8]],
 ) {
     let mut answers = host.call();
+    let changed = host.call();
     let mut changes = Passed {
-        host: host.call(),
+        host: changed,
         touched: false,
         repeated: false,
         refused: false,
@@ -231,18 +245,21 @@ fn write<F: Family>(
         {
             answers.error(CommandError::ClassicOnly);
         }
-        Some(stored) => stored.change(|filter| {
-            let before = filter.items();
-            call(&mut filter.into());
-            added = filter.items() > before;
-        }),
+        Some(stored) => {
+            stored.change(|filter| {
+                let before = filter.items();
+                call(&mut filter.into());
+                added = filter.items() > before;
+            });
+            windows::list(stored, || Some(changed.place(name)));
+        }
     }
     let created = created.map(F::into);
     let is_created = created.is_some();
     if let Some(filter) = created {
         // The header of a dump brings its counts along, and adds nothing.
         added = !changes.repeated && filter.items() > 0;
-        kept = key.set(Stored::new(filter));
+        kept = key.set(new_stored(changed, name, filter));
     }
     drop(key);
     if changes.touched {
@@ -264,7 +281,7 @@ fn write<F: Family>(
 }
 
 /// Unix time in milliseconds.
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

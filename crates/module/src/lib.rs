@@ -18,3 +18,4 @@ mod info;
 mod load;
 mod raw;
 mod types;
+mod windows;

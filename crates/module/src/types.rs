@@ -12,12 +12,15 @@ use crate::info::{self, Counted};
 use crate::raw::context::{LogLevel, clients_decide, log_without_call};
 use crate::raw::data_type::{DataType, TYPES};
 use crate::raw::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
+use crate::windows;
 
 /// A filter that a key holds, and its part of what INFO counts.
 #[derive(Debug)]
 pub(crate) struct Stored {
     filter: Filter,
     counted: Counted,
+    /// When it is looked at as a [window](windows); 0 when it is not listed.
+    pub(crate) listed: u64,
 }
 
 /// How many bytes are a unit of work when they are freed: a page.
@@ -26,7 +29,11 @@ const EFFORT: u64 = 4096;
 impl Stored {
     pub(crate) fn new(filter: Filter) -> Self {
         let counted = Counted::new(&filter);
-        Stored { filter, counted }
+        Stored {
+            filter,
+            counted,
+            listed: 0,
+        }
     }
 
     /// The filter, to read it.
@@ -64,7 +71,11 @@ impl DataType for Stored {
             return None;
         }
         match load(kind, loader, version, u64::MAX) {
-            Ok(filter) => Some(Stored::new(filter)),
+            Ok(filter) => {
+                let mut stored = Stored::new(filter);
+                windows::list(&mut stored, || loader.place());
+                Some(stored)
+            }
             Err(error) => {
                 let family = match kind {
                     Kind::Bloom(_) | Kind::Valkey => "Bloom",

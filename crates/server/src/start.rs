@@ -264,15 +264,15 @@ async fn attend(
     tasks.shutdown().await;
 }
 
-/// Removes expired keys on a separate thread. It looks for them `hz` times a second, and continues
+/// Removes expired keys and generations on a separate thread. It looks for them `hz` times a second, and continues
 /// at once while it finds some.
 async fn remove_expired(server: Arc<Server>) {
     while !server.is_stopping() {
         let active = server.active_expire.load(Ordering::Relaxed);
         if active && !server.store.health.is_loading() {
             let removed = server.store.remove_expired(Now::read());
-            server.stats.expired(removed);
-            if removed > 0 {
+            server.stats.expired(removed.keys);
+            if removed.any() {
                 continue;
             }
         }

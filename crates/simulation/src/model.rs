@@ -129,6 +129,15 @@ impl Model {
             .retain(|_, key| key.expires_at.is_none_or(|at| at > now));
     }
 
+    /// Windows forget by this clock, also those that nobody uses.
+    pub fn see(&mut self, now: u64) {
+        for key in self.keys.values_mut() {
+            if let Value::Window(window) = &mut Rc::make_mut(key).value {
+                window.see(now);
+            }
+        }
+    }
+
     /// Removes the items that need not be found.
     pub fn drop_forgotten(&mut self, now: u64) {
         for key in self.keys.values_mut() {

@@ -101,10 +101,10 @@ impl Instance {
         schedule::attend(&self.server.store);
     }
 
-    /// Removes expired keys. Returns whether all are gone.
+    /// Removes expired keys and generations. Returns whether all are gone.
     pub fn expire(&self) -> bool {
         let store = &self.server.store;
-        while store.remove_expired(self.machine.now()) > 0 {}
+        while store.remove_expired(self.machine.now()).any() {}
         !store.keyspace.may_have_expired(self.machine.now().ms)
     }
 

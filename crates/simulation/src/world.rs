@@ -259,6 +259,7 @@ impl World {
             }
             let now = self.now();
             self.model.purge(now);
+            self.model.see(now);
             let end = self.instance().server.store.journal.end();
             self.remember(end);
         }

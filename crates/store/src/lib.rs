@@ -33,4 +33,4 @@ pub mod store;
 mod unwritten;
 
 pub use settings::{Fsync, Settings};
-pub use store::Store;
+pub use store::{Expired, Store};

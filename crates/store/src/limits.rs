@@ -15,6 +15,9 @@ pub(crate) static BACKGROUND_BYTES: Limit = Limit::new("bytes freed at once", 1,
 /// How many entries are visited under one lock to remove expired ones: some 100 µs.
 pub(crate) static EXPIRY_STEP_KEYS: Limit = Limit::new("keys of a step of expiry", 1, 64);
 
+/// In how many shards a command that needs room removes what has expired.
+pub(crate) static EXPIRY_STEPS: Limit = Limit::new("steps of expiry for a command", 1, 64);
+
 /// While more bytes than this wait for the log, expired keys are not removed.
 pub(crate) static UNWRITTEN_BYTES: Limit = Limit::new("log that lets keys expire", 0, 4 << 20);
 
@@ -41,6 +44,7 @@ pub static ALL: [&Limit; 10] = [
     &COPIED_BYTES,
     &BACKGROUND_BYTES,
     &EXPIRY_STEP_KEYS,
+    &EXPIRY_STEPS,
     &UNWRITTEN_BYTES,
     &WAKE_BYTES,
     &SPARE_BYTES,

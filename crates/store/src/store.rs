@@ -10,11 +10,27 @@ use crate::clock::Now;
 use crate::health::{Cause, Health};
 use crate::journal::Journal;
 use crate::keyspace::{Db, Keyspace, SHARDS, Shard};
-use crate::limits::{EXPIRY_STEP_KEYS, UNWRITTEN_BYTES};
+use crate::limits::{EXPIRY_STEP_KEYS, EXPIRY_STEPS, UNWRITTEN_BYTES};
 use crate::machine::{Machine, System};
 use crate::pace::Pace;
 use crate::persistence::Persistence;
 use crate::settings::Settings;
+
+/// What was removed because its time has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expired {
+    /// Keys.
+    pub keys: usize,
+    /// Windows that dropped generations.
+    pub windows: usize,
+}
+
+impl Expired {
+    /// Whether anything was removed.
+    pub fn any(self) -> bool {
+        self.keys + self.windows > 0
+    }
+}
 
 /// The server's data.
 #[derive(Debug)]
@@ -114,23 +130,46 @@ impl Store {
         let _ = self.failure.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Removes expired keys, some of each shard, so that no lock is held for long. Returns how
-    /// many; more may be left unless that is zero. While their removal cannot be logged soon, all
-    /// stay, but commands treat them as removed.
-    pub fn remove_expired(&self, now: Now) -> usize {
-        if !self.keyspace.may_have_expired(now.ms) || !self.can_log_expiry() {
-            return 0;
-        }
+    /// Removes expired keys and expired generations of windows, some of each shard, so that no lock
+    /// is held for long. More may be left unless there was nothing. While the changes cannot be
+    /// logged soon, all stay, but commands treat them as removed.
+    pub fn remove_expired(&self, now: Now) -> Expired {
         let pace = Pace::new(&self.machine);
+        self.remove_expired_until(now, |_| {
+            pace.rest();
+            false
+        })
+    }
+
+    /// The same without pauses, until there is room or some milliseconds have passed.
+    pub fn make_room(&self, now: Now, has_room: impl Fn() -> bool) -> Expired {
+        let mut steps = 0;
+        self.remove_expired_until(now, |removed| {
+            steps += usize::from(removed.any());
+            removed.any() && (steps >= EXPIRY_STEPS.get() || has_room())
+        })
+    }
+
+    /// Removes what has expired from one shard after the other, until `done` says so; it is told
+    /// what was removed from the shard.
+    fn remove_expired_until(&self, now: Now, mut done: impl FnMut(Expired) -> bool) -> Expired {
+        let mut removed = Expired::default();
+        if !self.keyspace.may_have_expired(now.ms) || !self.can_log_expiry() {
+            return removed;
+        }
         self.keyspace.forget_earliest_expiry();
-        let mut removed = 0;
         for index in 0..SHARDS {
             if !self.can_log_expiry() {
                 self.keyspace.note_expiry(now.ms);
                 break;
             }
-            removed += self.remove_expired_of(index, now);
-            pace.rest();
+            let of_shard = self.remove_expired_of(index, now);
+            removed.keys += of_shard.keys;
+            removed.windows += of_shard.windows;
+            if done(of_shard) {
+                self.keyspace.note_expiry(now.ms);
+                break;
+            }
         }
         removed
     }
@@ -141,33 +180,40 @@ impl Store {
         self.can_log() && !(self.journal.is_logging() && unwritten() > UNWRITTEN_BYTES.get_u64())
     }
 
-    fn remove_expired_of(&self, index: usize, now: Now) -> usize {
+    fn remove_expired_of(&self, index: usize, now: Now) -> Expired {
         let earliest = |shard: &Shard| shard.dbs().iter().filter_map(Db::earliest_expiry).min();
         let first = earliest(&self.keyspace.shard(index).read());
         if first.is_none_or(|at| at > now.ms) {
             self.keyspace.note_expiry(first.unwrap_or(u64::MAX));
-            return 0;
+            return Expired::default();
         }
-        let mut gone = Vec::new();
+        let (mut gone, mut windows) = (Vec::new(), 0);
         let mut budget = EXPIRY_STEP_KEYS.get();
         let mut shard = self.keyspace.shard(index).write();
         let mut record = self.journal.record();
-        for db in 0..self.keyspace.databases() {
-            let removed = shard.db_mut(db).remove_expired(now.ms, &mut budget);
+        for number in 0..self.keyspace.databases() {
+            let removed = shard.db_mut(number).remove_expired(now.ms, &mut budget);
             for (key, _) in &removed {
-                shard.touch(db, key);
-                record.expired(db, key);
+                shard.touch(number, key);
+                record.expired(number, key);
             }
-            self.keyspace.settle(shard.db_mut(db));
+            let db = shard.db_mut(number);
+            // Nobody sees a change: lookups skip what has expired.
+            let begun = db.forget_generations(now.ms, &mut budget);
+            for (key, begun) in &begun {
+                record.command(number, &begun.command(key));
+            }
+            self.keyspace.settle(db);
             gone.extend(removed);
+            windows += begun.len();
         }
         self.journal.append(record);
         self.keyspace
             .note_expiry(earliest(&shard).unwrap_or(u64::MAX));
         // Removed values are freed without the lock.
         drop(shard);
-        let (count, bytes) = (gone.len(), gone.iter().map(|(_, left)| left.memory()).sum());
+        let (keys, bytes) = (gone.len(), gone.iter().map(|(_, left)| left.memory()).sum());
         self.keyspace.free(gone, bytes);
-        count
+        Expired { keys, windows }
     }
 }

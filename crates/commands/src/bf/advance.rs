@@ -6,6 +6,7 @@ use super::window::next_number;
 use crate::args::Args;
 use crate::context::LazyContext;
 use crate::error::CommandError;
+use crate::filter::Filter;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom_resp::Reply;
@@ -72,16 +73,48 @@ impl<'a> Advance<'a> {
                 (self.count.saturating_add(ended), now)
             }
         };
-        filter.advance(count, at)?;
+        // What a log says was done.
+        let free = clock.map_or(u64::MAX, |_| context.free_bytes);
+        let advanced = filter.advance_within(count, at, free);
+        advanced.map_err(|_| CommandError::OutOfMemory)?;
         self.note(count, at, changes);
         Ok(())
     }
 
     fn note(&self, count: u64, at: u64, changes: &mut dyn Changes) {
-        let numbers = [count, at].map(|number| number.to_string());
-        let [count, at] = numbers.each_ref().map(String::as_bytes);
-        changes.replace(&[&[b"BF.ADVANCE", self.key, count, b"AT", at]]);
+        changes.replace(&[&Begun::new(count, at).command(self.key)]);
     }
+}
+
+/// Generations that have begun.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// How many they are, and when the newest began, as a command writes it.
+    numbers: [String; 2],
+}
+
+impl Begun {
+    pub(crate) fn new(count: u64, began: u64) -> Begun {
+        let numbers = [count, began].map(|number| number.to_string());
+        Begun { numbers }
+    }
+
+    /// The command by which a log or a replica follows.
+    pub fn command<'a>(&'a self, key: &'a [u8]) -> [&'a [u8]; 5] {
+        let [count, began] = self.numbers.each_ref().map(String::as_bytes);
+        [b"BF.ADVANCE", key, count, b"AT", began]
+    }
+}
+
+/// Drops the layers of a filter that are out of date by the clock, as the next item would. Does
+/// nothing when there are none, or when there is no memory for a new generation.
+pub fn forget(filter: &mut Filter, now: u64) -> Option<Begun> {
+    filter.outdated_at().filter(|at| *at <= now)?;
+    let Filter::Bloom(filter) = filter else {
+        return None;
+    };
+    let (count, began) = filter.advance_to(now).ok()??;
+    Some(Begun::new(count, began))
 }
 
 /// `BF.ADVANCE key [count] [AT milliseconds]`

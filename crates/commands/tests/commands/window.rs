@@ -2,6 +2,7 @@
 
 use crate::keyspace::{Keyspace, pieces};
 use everbloom::Span;
+use everbloom_commands::flags::DENYOOM;
 
 /// A host at a time.
 fn host() -> Keyspace {
@@ -147,6 +148,34 @@ fn a_user_may_begin_a_generation() {
         );
         assert_eq!(keys.log.len(), before);
     }
+}
+
+#[test]
+fn advancing_is_refused_only_where_it_takes_more_memory() {
+    let command = everbloom_commands::find(b"bf.advance").unwrap();
+    assert!(!command.flags.has(DENYOOM), "a host would refuse it");
+    let mut keys = host();
+    keys.say("BF.RESERVE k 0.000001 1000 WINDOW SECONDS 100 GENERATIONS 1");
+    keys.say("BF.ADD k a");
+    keys.context.free_bytes = 0;
+    let oom = "-OOM command not allowed when used memory > 'maxmemory'.";
+    assert_eq!(keys.say("BF.ADVANCE k"), oom, "nothing is dropped");
+    keys.context.free_bytes = u64::MAX;
+    assert_eq!(keys.say("BF.ADVANCE k"), "+OK");
+    keys.say("BF.ADD k b");
+    keys.context.free_bytes = 0;
+    assert_eq!(keys.say("BF.ADVANCE k"), "+OK");
+    assert_eq!(keys.say("BF.MEXISTS k a b"), "*2 :0 :1");
+    // An empty generation ends without taking memory.
+    assert_eq!(keys.say("BF.ADVANCE k"), "+OK");
+    assert_eq!(keys.say("BF.MEXISTS k a b"), "*2 :0 :0");
+    // A log has no free memory to look at.
+    let mut replica = Keyspace::default();
+    let (created, rest) = keys.log.split_at(1);
+    replica.replay(created);
+    replica.context.free_bytes = 0;
+    replica.replay(rest);
+    assert_eq!(replica.dumps(), keys.dumps());
 }
 
 /// A year.

@@ -3,14 +3,14 @@
 //! A host hands over one function that finds the others. Those that every host since Redis 6.2 has
 //! must be there; the others are `None` where the host is too old, and are done without.
 
-use std::ffi::{CStr, c_char, c_double, c_int, c_long, c_longlong, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_double, c_float, c_int, c_long, c_longlong, c_uint, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use super::ffi::{
     Apply, CommandFn, CommandHandle, CommandInfo, Ctx, Cursor, DefragCtx, Digest, GetNumber,
     GetText, GetWord, InfoCtx, InfoFn, Io, KeyHandle, ServerInfo, SetNumber, SetText, SetWord, Str,
-    TypeHandle, TypeMethods,
+    TimerFn, TypeHandle, TypeMethods,
 };
 
 /// The function that finds the others: it writes the function of that name where the second
@@ -77,6 +77,10 @@ api! {
         server_info_unsigned: "ServerInfoGetFieldUnsigned", fn(
             *mut ServerInfo, *const c_char, *mut c_int;
         ) -> u64;
+        used_memory_ratio: "GetUsedMemoryRatio", fn(;) -> c_float;
+        selected_db: "GetSelectedDb", fn(*mut Ctx;) -> c_int;
+        select_db: "SelectDb", fn(*mut Ctx, c_int;) -> c_int;
+        create_timer: "CreateTimer", fn(*mut Ctx, c_longlong, TimerFn, *mut c_void;) -> u64;
         log: "Log", fn(*mut Ctx, *const c_char, *const c_char; ...);
 
         string_ptr_len: "StringPtrLen", fn(*const Str, *mut usize;) -> *const c_char;
@@ -113,6 +117,8 @@ api! {
         load_double: "LoadDouble", fn(*mut Io;) -> c_double;
         save_bytes: "SaveStringBuffer", fn(*mut Io, *const c_char, usize;);
         load_bytes: "LoadStringBuffer", fn(*mut Io, *mut usize;) -> *mut c_char;
+        io_context: "GetContextFromIO", fn(*mut Io;) -> *mut Ctx;
+        io_key: "GetKeyNameFromIO", fn(*mut Io;) -> *const Str;
         log_io_error: "LogIOError", fn(*mut Io, *const c_char, *const c_char; ...);
         emit_aof: "EmitAOF", fn(*mut Io, *const c_char, *const c_char; ...);
 
@@ -128,7 +134,10 @@ api! {
         defrag_cursor_get: "DefragCursorGet", fn(*mut DefragCtx, *mut Cursor;) -> c_int;
     }
     optional {
+        // Some of Redis 6.2.
+        avoid_replica_traffic: "AvoidReplicaTraffic", fn() -> c_int;
         // Redis 7.0 on.
+        io_db: "GetDbIdFromIO", fn(*mut Io) -> c_int;
         try_alloc: "TryAlloc", fn(usize) -> *mut c_void;
         reply_bool: "ReplyWithBool", fn(*mut Ctx, c_int) -> c_int;
         reply_map: "ReplyWithMap", fn(*mut Ctx, c_long) -> c_int;

@@ -87,6 +87,25 @@ pub(crate) struct Call<'a> {
     call: PhantomData<&'a ()>,
 }
 
+/// A key of a database, as a call names it.
+pub(crate) struct Place<'a> {
+    pub(crate) call: Call<'a>,
+    pub(crate) db: c_int,
+    pub(crate) key: &'a [u8],
+}
+
+impl<'a> Call<'a> {
+    /// The place of a key in the database that it works on.
+    pub(crate) fn place(self, key: HostStr<'a>) -> Place<'a> {
+        Place {
+            call: self,
+            // SAFETY: a valid context.
+            db: unsafe { (api().selected_db)(self.raw()) },
+            key: key.bytes(),
+        }
+    }
+}
+
 impl Call<'_> {
     pub(super) fn raw(self) -> *mut Ctx {
         self.raw
@@ -173,6 +192,12 @@ impl<'a> HostContext<'a> {
         }
     }
 
+    /// Selects the database of all that follows; false when there is no such database.
+    pub(crate) fn select(&mut self, db: c_int) -> bool {
+        // SAFETY: a valid context.
+        unsafe { (api().select_db)(self.raw(), db) == OK }
+    }
+
     /// Writes a line to the host's log.
     pub(crate) fn log(&self, level: LogLevel, line: &str) {
         // SAFETY: a valid context.
@@ -226,6 +251,20 @@ pub(crate) fn clients_decide() -> bool {
     // SAFETY: without a context the host says what is true of itself.
     let flags = unsafe { (api().get_context_flags)(null_mut()) };
     flags & (CTX_REPLICA | CTX_LOADING | CTX_ASYNC_LOADING) == 0
+}
+
+/// Whether the host may change data of its own accord now: it decides itself what changes, and does
+/// not hold back what goes to its replicas.
+pub(crate) fn may_change_data() -> bool {
+    let waits = api().avoid_replica_traffic;
+    // SAFETY: a plain question.
+    clients_decide() && waits.is_none_or(|waits| unsafe { waits() } == 0)
+}
+
+/// Whether the host uses more memory than it may.
+pub(crate) fn is_over_memory_limit() -> bool {
+    // SAFETY: a plain question.
+    unsafe { (api().used_memory_ratio)() > 1.0 }
 }
 
 /// A string of the host that is ours.

@@ -45,6 +45,8 @@ pub(crate) const API_VERSION: c_int = 1;
 
 pub(crate) const KEY_READ: c_int = 1;
 pub(crate) const KEY_WRITE: c_int = 2;
+/// Redis's, from 7.0 on: the time of the last access stays. Older hosts do not look at it.
+pub(crate) const KEY_NOTOUCH: c_int = 1 << 16;
 pub(crate) const KEYTYPE_EMPTY: c_int = 0;
 
 /// `NOTIFY_GENERIC`, the class of events that is for keys of any type.
@@ -67,6 +69,7 @@ pub(crate) const CONFIG_MEMORY: c_uint = 1 << 7;
 pub(crate) const CONFIG_UNPREFIXED: c_uint = 1 << 9;
 
 pub(crate) type CommandFn = unsafe extern "C" fn(*mut Ctx, *mut *mut Str, c_int) -> c_int;
+pub(crate) type TimerFn = unsafe extern "C" fn(*mut Ctx, *mut c_void);
 pub(crate) type InfoFn = unsafe extern "C" fn(*mut InfoCtx, c_int);
 pub(crate) type GetNumber = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_longlong;
 pub(crate) type SetNumber =

@@ -9,7 +9,7 @@ use everbloom_commands::format::value::{FieldReader, FieldWriter};
 use thiserror::Error;
 
 use super::api::{api, c_text};
-use super::context::LogLevel;
+use super::context::{HostContext, LogLevel, Place, bytes_of};
 use super::ffi::{Cursor, DefragCtx, Digest, Io, OK, Str};
 
 /// The fields end too early, or the next one is of another type.
@@ -26,6 +26,26 @@ impl Loader {
         // SAFETY: a valid stream.
         let failed = unsafe { (api().is_io_error)(self.0) } != 0;
         if failed { Err(FieldError) } else { Ok(value) }
+    }
+
+    /// The database and the key of what is loaded, where the host says them.
+    pub(crate) fn place(&self) -> Option<Place<'_>> {
+        let api = api();
+        let db = api.io_db?;
+        // SAFETY: a valid stream.
+        let (db, key) = unsafe { (db(self.0), (api.io_key)(self.0)) };
+        if key.is_null() || db < 0 {
+            return None;
+        }
+        // SAFETY: the name and the context live as long as the stream.
+        let (key, context) = unsafe { (bytes_of(key), (api.io_context)(self.0)) };
+        // SAFETY: as above.
+        let host = unsafe { HostContext::new(context) };
+        Some(Place {
+            call: host.call(),
+            db,
+            key,
+        })
     }
 
     /// Writes a line to the host's log, with the name of what is loaded.

@@ -6,9 +6,9 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::api::api;
-use super::context::{HostContext, HostStr};
+use super::context::{HostContext, HostStr, OwnedStr};
 use super::data_type::{DataType, handles};
-use super::ffi::{KEY_READ, KEY_WRITE, KEYTYPE_EMPTY, KeyHandle, OK, TypeHandle};
+use super::ffi::{KEY_NOTOUCH, KEY_READ, KEY_WRITE, KEYTYPE_EMPTY, KeyHandle, OK, Str, TypeHandle};
 
 /// A key that is open, as long as this lives. One that is open to be changed borrows the context of
 /// the call exclusively, so there is no second one whose value could be the same.
@@ -63,7 +63,8 @@ impl<'c> Key<'c> {
         context: &'c HostContext<'_>,
         name: HostStr<'_>,
     ) -> Option<ReadKey<'c>> {
-        Key::open(context, name, KEY_READ).map(ReadKey)
+        // SAFETY: a string of the host.
+        unsafe { Key::open(context, name.raw(), KEY_READ) }.map(ReadKey)
     }
 
     /// Opens a key to change it, whether it exists or not.
@@ -71,12 +72,23 @@ impl<'c> Key<'c> {
         context: &'c mut HostContext<'_>,
         name: HostStr<'_>,
     ) -> Option<Self> {
-        Key::open(context, name, KEY_READ | KEY_WRITE)
+        // SAFETY: a string of the host.
+        unsafe { Key::open(context, name.raw(), KEY_READ | KEY_WRITE) }
     }
 
-    fn open(context: &'c HostContext<'_>, name: HostStr<'_>, mode: c_int) -> Option<Self> {
+    /// The same for no client: the key counts as not used.
+    pub(crate) fn open_unused(context: &'c mut HostContext<'_>, name: &[u8]) -> Option<Self> {
+        let name = OwnedStr::new(name);
+        // SAFETY: a string of the host, which keeps it as long as it needs it.
+        unsafe { Key::open(context, name.0, KEY_READ | KEY_WRITE | KEY_NOTOUCH) }
+    }
+
+    /// # Safety
+    ///
+    /// `name` is a string of the host.
+    unsafe fn open(context: &'c HostContext<'_>, name: *mut Str, mode: c_int) -> Option<Self> {
         // SAFETY: a valid context and a string of the host.
-        let raw = NonNull::new(unsafe { (api().open_key)(context.raw(), name.raw(), mode) })?;
+        let raw = NonNull::new(unsafe { (api().open_key)(context.raw(), name, mode) })?;
         Some(Key {
             raw,
             // SAFETY: the key was opened just now.

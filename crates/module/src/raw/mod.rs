@@ -32,6 +32,7 @@ pub(crate) mod entry;
 pub(crate) mod io;
 pub(crate) mod key;
 pub(crate) mod load;
+pub(crate) mod timer;
 
 mod alloc;
 mod api;

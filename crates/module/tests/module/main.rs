@@ -23,3 +23,4 @@ mod support;
 mod usage;
 mod valkey;
 mod way_back;
+mod windows;

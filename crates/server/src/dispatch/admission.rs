@@ -1,6 +1,7 @@
 //! Whether a command may run now.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 use everbloom_commands::flags::{
     AT_ONCE, DENYOOM, Flags, LOADING, NO_AUTH, NO_MULTI, PROTECTED, TELLS_HEALTH, WRITE,
@@ -35,7 +36,7 @@ pub fn admit(
         return Err(refusal);
     }
     // Queued commands use memory.
-    if is_queued(session, command) && server.over_memory_limit(settings) {
+    if is_queued(session, command) && !has_room(server, settings) {
         return Err(error::out_of_memory());
     }
     if command.flags.has(NO_MULTI) && session.transaction.is_some() {
@@ -47,13 +48,32 @@ pub fn admit(
 /// Why a command may not run in the server's current state, if so: it would take memory beyond the
 /// limit, the data is being loaded, or a write could not be made durable.
 pub fn refused_now(server: &Server, settings: &Settings, command: &Command) -> Option<Reply> {
-    if let Some(refusal) = refused_for_memory(server, settings, command) {
+    if let Some(refusal) = refused_for_memory(server, settings, command)
+        && !has_room(server, settings)
+    {
         return Some(refusal);
     }
     if !server.store.health.is_troubled() {
         return None;
     }
     refused_in_trouble(server, settings, command)
+}
+
+/// Whether memory is below its limit, or is once what has expired is removed. No shard may be
+/// locked.
+fn has_room(server: &Server, settings: &Settings) -> bool {
+    !server.over_memory_limit(settings) || makes_room(server, settings)
+}
+
+#[cold]
+fn makes_room(server: &Server, settings: &Settings) -> bool {
+    let has_room = || !server.over_memory_limit(settings);
+    if server.active_expire.load(Ordering::Relaxed) && !server.store.health.is_loading() {
+        let store = &server.store;
+        let removed = store.make_room(store.machine.now(), has_room);
+        server.stats.expired(removed.keys);
+    }
+    has_room()
 }
 
 /// Why a command that may take memory may not run now, if so.

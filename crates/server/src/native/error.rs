@@ -1,5 +1,6 @@
 //! Redis's own error texts.
 
+use everbloom_commands::CommandError;
 use everbloom_resp::Reply;
 
 /// The text of [`wrong_type`].
@@ -67,5 +68,5 @@ pub fn string_too_long() -> Reply {
 
 /// A write that would exceed `maxmemory`, or for which the system has no memory.
 pub fn out_of_memory() -> Reply {
-    Reply::error("OOM command not allowed when used memory > 'maxmemory'.")
+    CommandError::OutOfMemory.into()
 }

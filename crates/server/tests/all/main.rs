@@ -26,3 +26,4 @@ mod replace;
 #[path = "../support/mod.rs"]
 mod support;
 mod transactions;
+mod windows;

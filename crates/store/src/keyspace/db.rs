@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use everbloom::host;
+use everbloom_commands::bf::advance::{self, Begun};
 use everbloom_files::Value;
 use hashbrown::HashTable;
 
@@ -23,6 +24,8 @@ pub struct Db {
     sums: DbSums,
     settled: isize,
     expiries: Expiries,
+    /// When windows have something to forget.
+    windows: Expiries,
     snapshot: Option<Joined>,
     captures: Arc<Captures>,
 }
@@ -66,6 +69,12 @@ const BUCKET_BYTES: usize = 8;
 /// The bytes of an expired key's name that take as much of the budget as another entry.
 const NAME_BYTES_PER_ENTRY: usize = 4 << 10;
 
+/// The bytes that generations free that take as much of the budget as another entry.
+const FREED_BYTES_PER_ENTRY: usize = 64 << 10;
+
+/// When a window is looked at again, at the earliest.
+const RETRY_MS: u64 = 1;
+
 /// The remains of a removed entry, to be freed when no lock is held. A snapshot may have taken over
 /// the entry.
 #[derive(Debug)]
@@ -107,9 +116,10 @@ impl Db {
         &self.sums
     }
 
-    /// Bytes of the entries and of the heap of expiries.
+    /// Bytes of the entries and of the heaps of what expires.
     pub fn memory(&self) -> isize {
-        self.sums.memory + self.expiries.memory().cast_signed()
+        let heaps = self.expiries.memory() + self.windows.memory();
+        self.sums.memory + heaps.cast_signed()
     }
 
     /// The change in memory since the last call.
@@ -308,10 +318,16 @@ impl Db {
         }
         entry.access(now.clock);
         let snapshot = self.snapshot.as_mut();
-        Some(self.sums.change(entry, |entry| {
+        let before = entry.value.outdated_at();
+        let result = self.sums.change(entry, |entry| {
             keep(snapshot, entry);
             change(&mut entry.value)
-        }))
+        });
+        let after = entry.value.outdated_at();
+        if before != after {
+            self.window_changed(hash, before, after);
+        }
+        Some(result)
     }
 
     /// Inserts an entry. An older one of the same key is removed for good.
@@ -328,8 +344,10 @@ impl Db {
             entry.epoch = joined.queue.epoch();
         }
         self.sums.add(DbSums::of(&entry));
+        let outdated_at = entry.value.outdated_at();
         self.table.insert_unique(hash, Box::new(entry), |e| e.hash);
         self.expiry_changed(hash, before, after);
+        self.window_changed(hash, None, outdated_at);
         old
     }
 
@@ -353,6 +371,7 @@ impl Db {
         let found = self.table.find_entry(hash, |e| e.is(hash, key)).ok()?;
         let (entry, _) = found.remove();
         self.sums.remove(DbSums::of(&entry));
+        self.window_changed(hash, entry.value.outdated_at(), None);
         Some(*entry)
     }
 
@@ -382,15 +401,17 @@ impl Db {
         true
     }
 
-    /// The earliest expiry that a key was given since the last call.
+    /// The earliest expiry of a key or of generations that was added since the last call.
     #[inline]
     pub(super) fn take_added_expiry(&mut self) -> Option<u64> {
-        self.expiries.take_added()
+        let (key, window) = (self.expiries.take_added(), self.windows.take_added());
+        key.into_iter().chain(window).min()
     }
 
-    /// No key expires before this time (milliseconds of Unix time).
+    /// No key and no generation expires before this time (milliseconds of Unix time).
     pub fn earliest_expiry(&self) -> Option<u64> {
-        self.expiries.earliest()
+        let (key, window) = (self.expiries.earliest(), self.windows.earliest());
+        key.into_iter().chain(window).min()
     }
 
     /// Removes expired entries until `budget` is used up. Each look-up of an entry takes one, and a
@@ -408,6 +429,7 @@ impl Db {
                 let entry = *found.remove().0;
                 self.sums.remove(DbSums::of(&entry));
                 self.expiry_changed(hash, entry.expires_at(), None);
+                self.window_changed(hash, entry.value.outdated_at(), None);
                 let key: Box<[u8]> = entry.key().into();
                 *budget = budget.saturating_sub(key.len() / NAME_BYTES_PER_ENTRY);
                 gone.push((key, self.leave(entry)));
@@ -419,6 +441,61 @@ impl Db {
             }
         }
         gone
+    }
+
+    /// Drops the expired generations of windows until `budget` is used up. Each look-up of an entry
+    /// takes one, and freed bytes more. Returns the keys and what a log must replay.
+    pub fn forget_generations(&mut self, now: u64, budget: &mut usize) -> Vec<(Box<[u8]>, Begun)> {
+        let mut begun = Vec::new();
+        while *budget > 0
+            && let Some(hash) = self.windows.pop_due(now)
+        {
+            *budget -= 1;
+            let is_due = |e: &Entry| {
+                let at = e.value.outdated_at().filter(|at| *at <= now);
+                e.hash == hash && !e.is_expired(now) && at.is_some()
+            };
+            if let Some(entry) = self.table.find_mut(hash, |e| is_due(e)) {
+                let (before, held) = (entry.value.outdated_at(), entry.memory());
+                let snapshot = self.snapshot.as_mut();
+                let forgot = self.sums.change(entry, |entry| {
+                    keep(snapshot, entry);
+                    forget(&mut entry.value, now)
+                });
+                let freed = held.saturating_sub(entry.memory());
+                *budget = budget.saturating_sub(freed / FREED_BYTES_PER_ENTRY);
+                let (key, after) = (entry.key().into(), entry.value.outdated_at());
+                begun.extend(forgot.map(|forgot| (key, forgot)));
+                self.windows.change(hash, before, after);
+            }
+            let next = self.outdated_of(hash, now).min();
+            if let Some(next) = next {
+                // One that had no memory for a new generation has to wait.
+                self.windows.push(hash, next.max(now + RETRY_MS));
+            }
+        }
+        begun
+    }
+
+    /// When the windows under the keys with this hash have something to forget.
+    fn outdated_of(&self, hash: u64, now: u64) -> impl Iterator<Item = u64> {
+        let of_hash = self.table.iter_hash(hash).filter(move |e| e.hash == hash);
+        let alive = of_hash.filter(move |entry| !entry.is_expired(now));
+        alive.filter_map(|entry| entry.value.outdated_at())
+    }
+
+    /// Updates the times of windows after that of a key changed. The table already has the change.
+    #[inline]
+    fn window_changed(&mut self, hash: u64, before: Option<u64>, after: Option<u64>) {
+        if before.is_none() && after.is_none() {
+            return;
+        }
+        self.windows.change(hash, before, after);
+        if self.windows.is_stale() {
+            let mut windows = std::mem::take(&mut self.windows);
+            windows.rebuild(|hash| self.outdated_of(hash, 0));
+            self.windows = windows;
+        }
     }
 
     /// The expiries of the keys with this hash that have one. There is rarely more than one key.
@@ -435,6 +512,14 @@ impl Db {
             expiries.rebuild(|hash| self.expiries_of(hash));
             self.expiries = expiries;
         }
+    }
+}
+
+/// Drops the expired generations of a value.
+fn forget(value: &mut Value, now: u64) -> Option<Begun> {
+    match value {
+        Value::Filter(filter) => advance::forget(filter, now),
+        Value::Text(_) => None,
     }
 }
 

@@ -1,4 +1,5 @@
 //! The expiry times of a database's keys: a heap with 16 bytes for each key that has an expiry.
+//! Another such heap has the times at which generations of windows expire.
 //!
 //! The heap is never searched. An item is out of date if its key was removed or now expires later;
 //! this is noticed when the item's time comes. Every key with an expiry has an item with its hash

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use everbloom::{ScalableBloomFilter, Span};
 use everbloom_files::Value;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Footprint, View};
-use everbloom_store::{Settings, Store};
+use everbloom_store::{Expired, Settings, Store};
 use proptest::prelude::*;
 
 const DATABASES: usize = 3;
@@ -143,7 +144,7 @@ fn whole(store: &Store, ms: u64) -> View<'_> {
 fn remove_expired(store: &Store, ms: u64) -> usize {
     let mut removed = 0;
     while store.keyspace.may_have_expired(ms) {
-        removed += store.remove_expired(Now { ms, clock: 0 });
+        removed += store.remove_expired(Now { ms, clock: 0 }).keys;
     }
     removed
 }
@@ -225,9 +226,96 @@ fn one_call_removes_a_few_keys_of_each_shard() {
     let store = store();
     fill(&store, 300_000, |_| Some(1));
     let now = Now { ms: 1, clock: 0 };
-    let first = store.remove_expired(now);
+    let first = store.remove_expired(now).keys;
     assert!((60_000..=70_000).contains(&first), "{first}");
     assert_eq!(first + remove_expired(&store, 1), 300_000);
+    assert_eq!(store.keyspace.memory(), 0);
+}
+
+/// A window of 2 seconds with an item of each of these times.
+fn window(times: &[u64]) -> Value {
+    let builder = ScalableBloomFilter::builder().capacity(1000).seed(1);
+    let builder = builder.window(Span::Ticks(2000), 4, 1000);
+    let mut filter = builder.build().unwrap();
+    for time in times {
+        filter.advance_to(*time).unwrap();
+        filter.insert(time);
+    }
+    Value::Filter(filter.into())
+}
+
+#[test]
+fn idle_windows_give_their_memory_back() {
+    let store = store();
+    let times = [1000, 1600, 2100, 2600, 3100];
+    let mut view = whole(&store, 1000);
+    for key in 0..2000_u32 {
+        view.insert(1, &key.to_be_bytes(), window(&times), None);
+    }
+    view.insert(0, b"never filled", window(&[]), None);
+    store.journal.set_logging(true);
+    drop(view);
+    let full = store.keyspace.memory();
+    assert!(!store.keyspace.may_have_expired(3499));
+    // The first generation of each is gone, and what is left is found.
+    let mut rounds = Vec::new();
+    while store.keyspace.may_have_expired(3500) {
+        rounds.push(store.remove_expired(Now { ms: 3500, clock: 7 }).windows);
+    }
+    assert_eq!(rounds.iter().sum::<usize>(), 2000);
+    let items = |key: &[u8]| match &whole(&store, 0).peek(1, key).unwrap().value {
+        Value::Filter(filter) => filter.items(),
+        Value::Text(_) => panic!("a filter"),
+    };
+    assert_eq!(items(&[0; 4]), 4);
+    let accessed = whole(&store, 0).peek(1, &[0; 4]).unwrap().accessed();
+    assert_eq!(accessed, 0, "nobody has used it");
+    assert!(store.keyspace.memory() <= full);
+    let logged = store.journal.take().into_buffer();
+    let logged = String::from_utf8_lossy(&logged).into_owned();
+    let advances = logged.matches("BF.ADVANCE\r\n").count();
+    assert_eq!(advances, 2000);
+    assert!(logged.contains("\r\n$1\r\n1\r\n$2\r\nAT\r\n$4\r\n3500\r\n"));
+    // In the end each has one empty layer, and no place in the index.
+    for ms in [4000, 4500, 5000, 5500, 6000] {
+        remove_expired(&store, ms);
+    }
+    assert_eq!(items(&[0; 4]), 0);
+    assert!(store.keyspace.memory() < full * 2 / 5, "{full}");
+    assert!(!store.keyspace.may_have_expired(u64::MAX - 1));
+}
+
+/// A window is found in time whatever happened to it, and the ones that are removed cost nothing.
+#[test]
+fn windows_are_found_whatever_was_done_to_them() {
+    let store = store();
+    let late = |ms| window(&[1000, ms]);
+    let mut view = whole(&store, 1000);
+    view.insert(0, b"a", late(3000), None);
+    view.insert(0, b"b", late(3000), Some(5000));
+    view.insert(0, b"c", window(&[]), None);
+    // Filled in its place, moved to another database, and given an expiry before its time.
+    view.modify(0, b"c", |value| *value = late(2000));
+    rename(&mut view, (0, 0), (1, 3));
+    view.set_expiry(0, b"b", Some(3000));
+    drop(view);
+    let removed = |ms| store.remove_expired(Now { ms, clock: 0 });
+    assert_eq!(removed(2999).windows, 0);
+    assert_eq!(
+        removed(3000),
+        Expired {
+            keys: 1,
+            windows: 0
+        }
+    );
+    assert_eq!(removed(3499), Expired::default());
+    for (ms, windows) in [(3500, 2), (4500, 1), (5500, 1), (20_000, 0)] {
+        assert_eq!(removed(ms).windows, windows, "{ms}");
+    }
+    let mut view = whole(&store, 20_000);
+    view.flush(0);
+    view.flush(1);
+    drop(view);
     assert_eq!(store.keyspace.memory(), 0);
 }
 
@@ -238,7 +326,7 @@ fn nothing_is_looked_at_before_its_time() {
         (key % 2 == 0).then_some(500 + u64::from(key))
     });
     assert!(!store.keyspace.may_have_expired(499));
-    assert_eq!(store.remove_expired(Now { ms: 500, clock: 0 }), 1);
+    assert_eq!(store.remove_expired(Now { ms: 500, clock: 0 }).keys, 1);
     assert!(!store.keyspace.may_have_expired(501));
     assert!(store.keyspace.may_have_expired(502));
     // A key that is to expire earlier than all others is not overlooked.

@@ -1,0 +1,69 @@
+//! Windows free what has expired, also when nobody uses them, and when memory is used up.
+
+use everbloom::{ScalableBloomFilter, Span};
+use everbloom_files::Value;
+use everbloom_files::rdb::dump;
+use everbloom_resp::Reply;
+
+use crate::replication::{check_equal, replica_of};
+use crate::support::{Host, from_redis_7, wait_for};
+
+/// The payload of a window with items of 1970, which takes 270 kB.
+fn old_window() -> Vec<u8> {
+    let builder = ScalableBloomFilter::builder().capacity(100_000);
+    let mut filter = builder.window(Span::Ticks(2000), 4, 1).build().unwrap();
+    for generation in 0..5 {
+        filter.advance_to(1 + generation * 500).unwrap();
+        filter.insert(&generation);
+    }
+    dump(&Value::Filter(filter.into()), true, usize::MAX).unwrap()
+}
+
+#[test]
+fn idle_windows_give_their_memory_back() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(primary) = Host::start(&[]) else {
+        return;
+    };
+    let replica = replica_of(&primary, &[], &[]);
+    let mut client = primary.client();
+    client.ok("SELECT 3");
+    let payload = old_window();
+    for key in ["idle", "other"] {
+        let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
+        assert_eq!(client.call(&words), Reply::OK);
+    }
+    // One goes to another key and is changed there.
+    client.ok("RENAME other renamed");
+    client.ok("BF.ADD renamed item");
+    for key in ["idle", "renamed"] {
+        wait_for("memory", || {
+            client.number(&format!("MEMORY USAGE {key}")) < 140_000
+        });
+    }
+    assert_eq!(client.number("BF.EXISTS renamed item"), 1);
+    check_equal(&primary, &[&replica]);
+}
+
+#[test]
+fn advancing_frees_memory_above_the_limit() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    for key in ["old", "new"] {
+        client.ok(&format!(
+            "BF.RESERVE {key} 0.01 100000 WINDOW ITEMS GENERATIONS 1"
+        ));
+        client.ok(&format!("BF.ADD {key} a"));
+    }
+    client.ok("BF.ADVANCE old");
+    client.ok("BF.ADD old b");
+    client.ok("CONFIG SET maxmemory 1");
+    assert!(client.error("BF.ADD old c").starts_with("OOM "));
+    assert!(client.error("BF.ADVANCE new").starts_with("OOM "));
+    client.ok("BF.ADVANCE old");
+    assert_eq!(client.number("BF.EXISTS old a"), 0);
+    assert_eq!(client.number("BF.EXISTS old b"), 1);
+    assert_eq!(client.number("BF.EXISTS new a"), 1);
+}
