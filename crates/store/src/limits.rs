@@ -39,7 +39,7 @@ pub(crate) static SYNC_BYTES: Limit = Limit::new("snapshot between syncs", 1, 32
 pub(crate) static RECORD_BYTES: Limit = Limit::new("record that is reserved", 1, 1 << 20);
 
 /// All of them.
-pub static ALL: [&Limit; 10] = [
+pub static ALL: [&Limit; 11] = [
     &SNAPSHOT_STEP_BYTES,
     &COPIED_BYTES,
     &BACKGROUND_BYTES,
