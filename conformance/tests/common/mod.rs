@@ -57,7 +57,7 @@ impl InProcess {
                     let piece = function(args, slot).map(|piece| piece.into_reply(filter));
                     piece.unwrap_or_else(Reply::from)
                 }
-                Function::Replace(_) => panic!("RedisBloom has no such command"),
+                Function::Replace { .. } => panic!("RedisBloom has no such command"),
             },
             Some(command) => command.wrong_arity().into(),
             None => self.native(args),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use everbloom::host::Capture;
 use everbloom::redisbloom::{Check, ChunkError, CuckooParts, FilterParts};
-use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom::{CuckooFilter, Layer, Layout, ScalableBloomFilter};
 
 /// A filter of any family: what one key holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,29 +147,68 @@ impl Filter {
         each!(self, filter => filter.stream_chunk(offset, max))
     }
 
+    /// An array by its number from 0.
+    pub fn array(&self, number: usize) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Filter::Bloom(filter) => filter.layers().get(number).map(Layer::as_bytes),
+            Filter::Cuckoo(filter) => filter.table(number).map(Cow::Borrowed),
+        }
+    }
+
+    /// The length of that array, 0 if there is none.
+    pub fn array_bytes(&self, number: usize) -> u64 {
+        match self {
+            Filter::Bloom(filter) => filter.layers().get(number).map_or(0, Layer::bytes),
+            Filter::Cuckoo(filter) => filter.table(number).map_or(0, |slots| slots.len() as u64),
+        }
+    }
+
+    /// Writes bytes at `start` of an array; they must lie within it.
+    ///
+    /// # Errors
+    ///
+    /// They do not.
+    pub fn load_array(
+        &mut self,
+        number: usize,
+        start: usize,
+        data: &[u8],
+    ) -> Result<(), ChunkError> {
+        match self {
+            Filter::Bloom(filter) => filter.load_layer(number, start, data),
+            Filter::Cuckoo(filter) => filter.load_table(number, start, data),
+        }
+    }
+
     /// A copy, if there is memory for it.
     pub fn try_clone(&self) -> Option<Filter> {
-        let mut copy = self.try_clone_empty()?;
-        let mut offset = 0;
-        while let Some(chunk) = self.stream_chunk(offset, usize::MAX) {
-            copy.load_chunk(offset, &chunk).ok()?;
-            offset += chunk.len() as u64;
+        let mut copy = Filter::empty(&self.parts())?;
+        for number in 0..self.arrays() {
+            copy.load_array(number, 0, &self.array(number)?).ok()?;
         }
         Some(copy)
     }
 
-    /// The same with zeros in all arrays.
-    pub fn try_clone_empty(&self) -> Option<Filter> {
-        Some(match self.parts() {
+    /// A filter of these parts with zeros in all arrays, if there is memory for it.
+    pub fn empty(parts: &Parts) -> Option<Filter> {
+        Some(match parts {
             Parts::Bloom(parts) => {
                 let check = Check::RdbValue;
-                let copy = ScalableBloomFilter::from_parts_checked(&parts, u64::MAX, check);
+                let copy = ScalableBloomFilter::from_parts_checked(parts, u64::MAX, check);
                 Filter::Bloom(copy.ok()?)
             }
-            Parts::Cuckoo(parts) => {
-                Filter::Cuckoo(CuckooFilter::from_parts(&parts, u64::MAX).ok()?)
-            }
+            Parts::Cuckoo(parts) => Filter::Cuckoo(CuckooFilter::from_parts(parts, u64::MAX).ok()?),
         })
+    }
+
+    /// Makes a copy, which has what this reader has read, a copy of the filter as it is now. False
+    /// if that cannot be; see [`everbloom::host`].
+    pub fn update_copy(&self, id: u64, copy: &mut Filter) -> bool {
+        match (self, copy) {
+            (Filter::Bloom(filter), Filter::Bloom(copy)) => filter.update_copy(id, copy),
+            (Filter::Cuckoo(filter), Filter::Cuckoo(copy)) => filter.update_copy(id, copy),
+            _ => false,
+        }
     }
 
     /// Writes bytes at `offset` of its arrays laid end to end; they must lie within one.
@@ -278,3 +317,25 @@ macro_rules! families {
 }
 
 families! { ScalableBloomFilter: Bloom, CuckooFilter: Cuckoo, }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of 38 bytes makes such a filter. A step for each pair of tables would take seconds.
+    #[test]
+    fn a_filter_of_many_tables_is_copied_table_by_table() {
+        let parts = CuckooParts {
+            tables: 32_769,
+            ..CuckooFilter::new(2).parts()
+        };
+        let mut filter = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
+        filter.load_table(32_768, 0, &[7]).unwrap();
+        let filter = Filter::from(filter);
+        let copy = filter.try_clone().unwrap();
+        assert!(copy == filter);
+        assert_eq!(copy.array(32_768).unwrap().first(), Some(&7));
+        assert!(copy.array(32_769).is_none());
+        assert_eq!(copy.array_bytes(32_769), 0);
+    }
+}

@@ -26,7 +26,12 @@ pub enum Function {
     Scan(ScanFn),
     /// Looks at its keys, and makes the Bloom filter of the first of them anew. The host stores it,
     /// with the expiry that the key had, and records the request.
-    Replace(ReplaceFn),
+    Replace {
+        /// The function.
+        function: ReplaceFn,
+        /// Whether it reads the bits of all filters, which may be megabytes.
+        reads_bits: bool,
+    },
 }
 
 /// A function that is given a request and what its key holds, and says which piece of the filter it
@@ -66,7 +71,7 @@ impl Function {
     pub fn is_write(self) -> bool {
         matches!(
             self,
-            Self::Bloom(Write(_)) | Self::Cuckoo(Write(_)) | Self::Replace(_)
+            Self::Bloom(Write(_)) | Self::Cuckoo(Write(_)) | Self::Replace { .. }
         )
     }
 }
@@ -86,7 +91,7 @@ const fn row(name: &'static str, arity: i32, function: Function) -> Command<Func
         Cuckoo(Read(_)) => (&[READONLY, FAST], &["@read", "@cuckoo"]),
         Cuckoo(Write(_)) => (&[WRITE], &["@write", "@cuckoo"]),
         Scan(_) => (&[READONLY], &["@read", "@bloom"]),
-        Replace(_) => (&[WRITE], &["@write", "@bloom"]),
+        Replace { .. } => (&[WRITE], &["@write", "@bloom"]),
     };
     Command::new(name, arity, function)
         .flags(flags)
@@ -101,6 +106,19 @@ const fn bloom(
     action: Action<ScalableBloomFilter>,
 ) -> Command<Function> {
     row(name, arity, Bloom(action))
+}
+
+const fn makes(
+    name: &'static str,
+    arity: i32,
+    function: ReplaceFn,
+    reads_bits: bool,
+) -> Command<Function> {
+    let function = Replace {
+        function,
+        reads_bits,
+    };
+    row(name, arity, function)
 }
 
 const fn cuckoo(name: &'static str, arity: i32, action: Action<CuckooFilter>) -> Command<Function> {
@@ -202,11 +220,11 @@ pub static COMMANDS: &[Command<Function>] = &[
         .does("Begins generations of a filter with a window, which forgets the oldest")
         .since(OURS)
         .takes(PER_ZEROED_BYTE, "key [count] [AT milliseconds]"),
-    row(replace::CLEAR, 2, Replace(replace::clear))
+    makes(replace::CLEAR, 2, replace::clear, false)
         .does("Removes all items of a filter, and keeps its parameters")
         .since(OURS)
         .takes("O(m) for the m bytes of the first layer", "key"),
-    row(replace::MERGE, -3, Replace(replace::merge))
+    makes(replace::MERGE, -3, replace::merge, true)
         .does("Adds all items of some filters to another one")
         .flags(&[DENYOOM])
         .keys(ALL_KEYS)
@@ -215,7 +233,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "O(m) for the m bytes of all filters",
             "destination source ...",
         ),
-    row(replace::SHRINK, 3, Replace(replace::shrink))
+    makes(replace::SHRINK, 3, replace::shrink, true)
         .does("Makes a filter of the blocked layout smaller, for fewer items than it was made for")
         .since(OURS)
         .takes(PER_BYTE, "key capacity"),
@@ -369,7 +387,7 @@ mod tests {
                         let reply = piece.map(|piece| piece.into_reply(Some(&filter)));
                         answers.answer(reply);
                     }
-                    Function::Replace(function) => {
+                    Function::Replace { function, .. } => {
                         let made = function(&context, words, &[ReadSlot::Held(&bloom); 2]);
                         answers.reply(made.map_or_else(|refusal| refusal, |(_, reply)| reply));
                     }

@@ -22,4 +22,4 @@ mod text;
 mod value;
 
 pub use text::{OutOfMemory, Text};
-pub use value::Value;
+pub use value::{Outline, Value};

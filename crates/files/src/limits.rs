@@ -8,7 +8,7 @@ pub(crate) static BUFFER_BYTES: Limit = Limit::new("buffer of a file", 1, 64 << 
 /// How much of what is written is checksummed at once, while it is in the processor's cache.
 pub(crate) static STRIDE_BYTES: Limit = Limit::new("bytes checksummed together", 1, 256 << 10);
 
-/// A longer array of a filter is written in pieces.
+/// A longer array of a filter, or string of a payload, is written in pieces.
 pub(crate) static WHOLE_BYTES: Limit = Limit::new("array written whole", 0, 64 << 10);
 
 /// The most memory reserved before the bytes that will fill it have arrived.

@@ -125,16 +125,17 @@ impl Text {
         &mut self.capture
     }
 
-    /// Makes a copy, of the moment at which this reader began, a copy of the present moment: only
-    /// the pages are copied that have changed since. False if the reader does not
-    /// [track changes](Capture::track_changes) of this string.
+    /// Makes a copy, which has what this reader has read, a copy of the string as it is now: only
+    /// what has changed since is copied. False if the reader does not
+    /// [track changes](Capture::track_changes) of this string, or there is no memory.
     pub fn update_copy(&self, id: u64, copy: &mut Text) -> bool {
         let Some(changes) = self.capture.changes(id) else {
             return false;
         };
         let len = copy.len();
         let clip = |at: u64| usize::try_from(at).unwrap_or(len).min(len);
-        for part in changes.map(|part| clip(part.start)..clip(part.end)) {
+        for (_, part) in changes {
+            let part = clip(part.start)..clip(part.end);
             let now = self.bytes.get(part.clone()).unwrap_or_default();
             copy.part_mut(part).copy_from_slice(now);
         }

@@ -1,10 +1,11 @@
 //! What a key can hold.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use everbloom::host::Capture;
-use everbloom_commands::Filter;
 use everbloom_commands::format::value::value_type;
+use everbloom_commands::{Filter, Parts};
 
 use crate::text::Text;
 
@@ -17,7 +18,106 @@ pub enum Value {
     Filter(Filter),
 }
 
+/// Everything about a value but its bytes: those of a string, or of the arrays of a filter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outline {
+    /// Of a string of so many bytes.
+    Text(u64),
+    /// Of a filter.
+    Filter(Parts),
+}
+
+impl Outline {
+    /// The bytes of an array of a filter by its number; `None` when there is no such array.
+    pub fn array_bytes(&self, number: usize) -> Option<u64> {
+        match self {
+            Outline::Text(_) => None,
+            Outline::Filter(parts) => parts.array_bytes(number),
+        }
+    }
+}
+
 impl Value {
+    /// Everything about it but its bytes.
+    pub fn outline(&self) -> Outline {
+        match self {
+            Value::Text(text) => Outline::Text(text.len() as u64),
+            Value::Filter(filter) => Outline::Filter(filter.parts()),
+        }
+    }
+
+    /// These of its bytes: at most those of one array of a filter.
+    pub fn bytes(&self, part: Range<u64>) -> Cow<'_, [u8]> {
+        let len = part.end.saturating_sub(part.start);
+        let at = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        match self {
+            Value::Text(text) => {
+                let part = text.get(at(part.start)..at(part.end));
+                part.unwrap_or_default().into()
+            }
+            Value::Filter(filter) => filter.stream_chunk(part.start, at(len)).unwrap_or_default(),
+        }
+    }
+
+    /// A value of this outline, its bytes still to be put; `None` when there is no memory for it.
+    pub fn empty(outline: &Outline) -> Option<Value> {
+        Some(match outline {
+            Outline::Text(len) => {
+                Value::Text(Text::with_capacity(usize::try_from(*len).ok()?).ok()?)
+            }
+            Outline::Filter(parts) => Value::Filter(Filter::empty(parts)?),
+        })
+    }
+
+    /// A copy, if there is memory for it.
+    pub fn try_clone(&self) -> Option<Value> {
+        Some(match self {
+            Value::Text(text) => Value::Text(Text::copy_of(text).ok()?),
+            Value::Filter(filter) => Value::Filter(filter.try_clone()?),
+        })
+    }
+
+    /// Some bytes of an array by its number, up to its end; a string is array 0.
+    pub fn part(&self, array: usize, part: Range<u64>) -> Vec<u8> {
+        let bytes = match self {
+            Value::Text(text) => Cow::Borrowed(&**text),
+            Value::Filter(filter) => filter.array(array).unwrap_or_default(),
+        };
+        let at = |number| {
+            usize::try_from(number)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len())
+        };
+        let part = bytes.get(at(part.start)..at(part.end));
+        part.unwrap_or_default().to_vec()
+    }
+
+    /// Puts bytes at a place of an array by its number: behind a string, or over what is there.
+    /// False if there is no such place, or no memory.
+    pub fn put(&mut self, array: usize, at: u64, bytes: &[u8]) -> bool {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        match self {
+            Value::Text(text) if at == text.len() => text.append(bytes).is_ok(),
+            Value::Text(text) => {
+                let end = at.saturating_add(bytes.len()).min(text.len());
+                let place = text.part_mut(at.min(end)..end);
+                place.copy_from_slice(bytes.get(..place.len()).unwrap_or_default());
+                true
+            }
+            Value::Filter(filter) => filter.load_array(array, at, bytes).is_ok(),
+        }
+    }
+
+    /// Makes a copy, which has what this reader has read, a copy of the value as it is now. False if
+    /// that cannot be; see [`everbloom::host`].
+    pub fn update_copy(&self, id: u64, copy: &mut Value) -> bool {
+        match (self, copy) {
+            (Value::Text(text), Value::Text(copy)) => text.update_copy(id, copy),
+            (Value::Filter(filter), Value::Filter(copy)) => filter.update_copy(id, copy),
+            _ => false,
+        }
+    }
+
     /// The name that `TYPE` answers.
     pub fn type_name(&self) -> &'static str {
         match self {

@@ -46,7 +46,7 @@ pub(crate) fn run(host: &mut HostContext<'_>, row: &Command<Function>, args: Arg
                 let filter = filter.map(Stored::filter);
                 answers.answer(piece.map(|piece| piece.into_reply(filter)));
             }
-            Function::Replace(function) => replace(host, row, function, args, &words),
+            Function::Replace { function, .. } => replace(host, row, function, args, &words),
         },
     }
 }

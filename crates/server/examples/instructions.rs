@@ -174,7 +174,7 @@ impl Connection {
         let mut next = 0;
         while next < self.batch.len() {
             turn.begun = turn.mark;
-            next = execute(&mut turn, &self.batch, &args, next);
+            next = execute(&mut turn, &self.batch, &args, next, None).next;
         }
         self.args = recycle(args);
         assert_ne!(self.out.first(), Some(&b'-'), "{}", self.out.escape_ascii());

@@ -1,25 +1,26 @@
 //! A command in dispatch: its row, the registry of all rows, and one call.
 
 use std::collections::HashMap;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use everbloom::hash::Key;
-use everbloom_commands::command::KeySpec;
+use everbloom_commands::command::{KeySpec, ONE_KEY};
 use everbloom_commands::flags::{READONLY, WRITE};
 use everbloom_commands::{Action, Args, Context, Function, KeySource};
-use everbloom_files::Text;
+use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 
 use crate::config::Settings;
+use crate::limits::WORK_BYTES;
 use crate::locked::Locked;
 use crate::native::error;
-use crate::offload::Work;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
+use crate::work::Outcome;
 
 /// A command of the server, as a row of the registry.
 pub type Command = everbloom_commands::Command<Handler>;
@@ -36,14 +37,40 @@ pub enum Handler {
     Plain(fn(&mut Call<'_>) -> Result<Reply, Reply>),
     /// Its keys, for reading.
     Read(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
+    /// Its one key, of whose value it answers with some bytes.
+    Select(SelectFn),
     /// Its keys, for changes.
     Write(fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>),
+    /// Its keys, one of which gets a value that may be large.
+    Make(fn(&Call<'_>, &mut Locked<'_>) -> Result<Outcome, Reply>),
     /// All keys, for reading one shard at a time with [`View::with_shard`].
     ReadEach(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
     /// All keys, for changes.
     WriteAll(fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>),
     /// All keys of the commands queued since MULTI; dispatch itself runs them.
     Exec,
+}
+
+/// A function that is given a request and the value of its key, and says what it answers with. When
+/// that is much, the function is called once more, at the moment at which it is read.
+pub type SelectFn = fn(&[&[u8]], Option<&Value>) -> Result<Selected, Reply>;
+
+/// What a command on a value answers with.
+#[derive(Debug)]
+pub enum Selected {
+    /// This reply.
+    Reply(Reply),
+    /// These bytes of the value: of a string, or of one array of a filter, all of which are laid
+    /// end to end. The number of a piece of a dump comes before them.
+    Bytes(Option<i64>, Range<u64>),
+    /// All of the value, as the payload of DUMP.
+    Payload,
+}
+
+/// A command that answers with bytes of its key's value.
+pub const fn selects(name: &'static str, arity: i32, function: SelectFn) -> Command {
+    let row = Command::new(name, arity, Handler::Select(function));
+    row.keys(ONE_KEY).flags(&[READONLY])
 }
 
 /// A command that reads its keys.
@@ -68,6 +95,17 @@ pub const fn writes(
     row.keys(keys).flags(&[WRITE])
 }
 
+/// A command that makes a value for one of its keys.
+pub const fn makes(
+    name: &'static str,
+    arity: i32,
+    keys: KeySpec,
+    function: fn(&Call<'_>, &mut Locked<'_>) -> Result<Outcome, Reply>,
+) -> Command {
+    let row = Command::new(name, arity, Handler::Make(function));
+    row.keys(keys).flags(&[WRITE])
+}
+
 /// One call of a command.
 #[derive(Debug)]
 pub struct Call<'a> {
@@ -87,6 +125,9 @@ pub struct Call<'a> {
     pub args: &'a [&'a [u8]],
     /// The time of the call.
     pub now: Now,
+    /// Whether its connection can wait for another thread. A log cannot, and a transaction keeps
+    /// its keys locked.
+    pub can_wait: bool,
 }
 
 impl<'a> Call<'a> {
@@ -130,11 +171,9 @@ impl<'a> Call<'a> {
         entry
     }
 
-    /// Offloads work to another thread: see
-    /// [`Offload::request`](crate::offload::Offload::request). The commands of a transaction cannot
-    /// wait.
-    pub fn offload(&self, work: impl FnOnce() -> Work) -> bool {
-        !self.session.executing && self.session.offload.request(work)
+    /// Whether work on so many bytes is left to another thread.
+    pub fn leaves(&self, bytes: u64) -> bool {
+        self.can_wait && bytes > WORK_BYTES.get_u64()
     }
 
     /// Counts look-ups of one key as hits or misses.

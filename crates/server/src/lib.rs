@@ -25,11 +25,11 @@ mod call;
 mod clients;
 mod dispatch;
 mod glob;
+mod holds;
 mod limits;
 mod locked;
 mod native;
 mod net;
-mod offload;
 mod server;
 mod session;
 mod slowlog;
@@ -41,6 +41,7 @@ mod totals;
 mod version;
 mod watch;
 mod watches;
+mod work;
 
 pub use config::Settings;
 pub use server::Server;
@@ -50,11 +51,11 @@ pub use start::{Running, StartError};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::clients::Client;
-    pub use crate::dispatch::execute::execute;
+    pub use crate::dispatch::execute::{Executed, execute};
     pub use crate::dispatch::replay::Replayer;
     pub use crate::dispatch::turn::Turn;
     pub use crate::limits::ALL as LIMITS;
     pub use crate::native::table::registry;
-    pub use crate::offload::Done;
     pub use crate::session::Session;
+    pub use crate::work::Finished;
 }

@@ -15,5 +15,13 @@ pub(crate) const MAX_BITS_TOGETHER: usize = 64;
 /// At this many bytes of waiting replies, no further request of the connection is run.
 pub(crate) static PENDING_REPLY_BYTES: Limit = Limit::new("waiting replies", 0, 4 << 20);
 
+/// Work on more bytes than this is left to another thread.
+pub(crate) static WORK_BYTES: Limit = Limit::new("bytes of work", 0, 1 << 20);
+
 /// All of them.
-pub static ALL: [&Limit; 3] = [&REQUESTS_TOGETHER, &BITS_TOGETHER, &PENDING_REPLY_BYTES];
+pub static ALL: [&Limit; 4] = [
+    &REQUESTS_TOGETHER,
+    &BITS_TOGETHER,
+    &PENDING_REPLY_BYTES,
+    &WORK_BYTES,
+];

@@ -15,6 +15,7 @@ use everbloom_store::persistence::{Persistence, schedule};
 use crate::address::Entrance;
 use crate::clients::Clients;
 use crate::config::{Config, Settings};
+use crate::holds::Holds;
 use crate::slowlog::SlowLog;
 use crate::stats::{ServerStats, WorkerStats};
 use crate::tls;
@@ -28,6 +29,8 @@ pub struct Server {
     pub store: Arc<Store>,
     /// The open connections.
     pub clients: Clients,
+    /// Keys that must not change for a while.
+    pub holds: Holds,
     /// Slow commands.
     pub slowlog: SlowLog,
     /// Figures of the whole server.
@@ -62,6 +65,7 @@ impl Server {
         Arc::new(Server {
             store: Store::new(settings.data.clone(), persistence, total_memory),
             clients: Clients::default(),
+            holds: Holds::default(),
             slowlog: SlowLog::default(),
             stats: ServerStats::default(),
             workers: (0..workers).map(|_| WorkerStats::new(commands)).collect(),

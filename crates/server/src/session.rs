@@ -8,7 +8,6 @@ use parking_lot::MutexGuard;
 
 use crate::call::Registered;
 use crate::clients::{Client, ClientState};
-use crate::offload::Offload;
 
 /// A command waiting for EXEC.
 #[derive(Debug)]
@@ -85,8 +84,6 @@ pub struct Session {
     pub written: u64,
     /// Whether EXEC is running: the shards of the queued commands are locked already.
     pub executing: bool,
-    /// The offloaded work of the command that runs next.
-    pub offload: Offload,
     /// Whether to close the connection once the replies so far are sent.
     pub closing: bool,
 }
@@ -104,7 +101,6 @@ impl Session {
             silent: false,
             written: 0,
             executing: false,
-            offload: Offload::default(),
             closing: false,
         }
     }

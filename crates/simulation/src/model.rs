@@ -285,11 +285,6 @@ impl Model {
         }
         match self.get(from, now).cloned() {
             None => expect(reply, &int(0)),
-            Some(_) if matches!(reply, Reply::Error(_)) => match family(from) {
-                // As in RedisBloom.
-                Family::Text => Err(format!("{reply:?}")),
-                _ => Ok(()),
-            },
             Some(key) => {
                 self.keys.insert(to.into(), key);
                 expect(reply, &int(1))

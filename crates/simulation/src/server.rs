@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use everbloom_files::Value;
 use everbloom_files::rdb::payload;
 use everbloom_resp::{Batch, DecodeLimits, Limits, Reply, RequestParser, decode, encode_request};
-use everbloom_server::internals::{Client, Done, Replayer, Session, Turn, execute, registry};
+use everbloom_server::internals::{
+    Client, Executed, Finished, Replayer, Session, Turn, execute, registry,
+};
 use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
 use everbloom_store::keyspace::{DbSums, SHARDS};
@@ -202,7 +204,7 @@ struct Waiting {
     bytes: Vec<u8>,
     next: usize,
     /// The thread that it waits for; without one, it waits until its replies are read.
-    work: Option<(Receiver<Done>, Box<dyn Running>)>,
+    work: Option<(Receiver<Finished>, Box<dyn Running>)>,
 }
 
 /// What has come of the requests of a connection.
@@ -219,10 +221,8 @@ pub struct Progress {
 impl Connection {
     /// A new connection.
     pub fn new() -> Self {
-        let session = Session::new(Arc::new(Client::unlisted()), true);
-        session.offload.enable();
         Connection {
-            session,
+            session: Session::new(Arc::new(Client::unlisted()), true),
             waiting: None,
         }
     }
@@ -238,24 +238,20 @@ impl Connection {
         for request in requests {
             encode_request(request, &mut bytes);
         }
-        self.run(instance, bytes, 0, false)
+        self.run(instance, bytes, 0, None)
     }
 
     /// Goes on if the thread that it waits for has ended.
     pub fn go_on(&mut self, instance: &Instance) -> Option<Progress> {
-        let done = match &self.waiting.as_ref()?.work {
-            Some((done, _)) => Some(done.try_recv().ok()?),
+        let finished = match &self.waiting.as_ref()?.work {
+            Some((finished, _)) => Some(finished.try_recv().ok()?),
             None => None,
         };
         let Waiting { bytes, next, .. } = self.waiting.take()?;
-        let offloaded = done.is_some();
-        if let Some(done) = done {
-            self.session.offload.set_done(done, Duration::ZERO);
-        }
-        Some(self.run(instance, bytes, next, offloaded))
+        Some(self.run(instance, bytes, next, finished))
     }
 
-    /// Runs a request to its end, with what it offloads.
+    /// Runs a request to its end, with its work.
     pub fn ask(&mut self, instance: &Instance, request: Words) -> (Reply, u64) {
         let mut progress = self.send(instance, &[request]);
         while self.is_waiting() {
@@ -272,8 +268,9 @@ impl Connection {
         instance: &Instance,
         bytes: Vec<u8>,
         first: usize,
-        offloaded: bool,
+        finished: Option<Finished>,
     ) -> Progress {
+        let offloaded = finished.is_some();
         let (mut batch, mut out, mut args) = (Batch::default(), Vec::new(), Vec::new());
         let mut parser = RequestParser::new();
         parser
@@ -298,23 +295,23 @@ impl Connection {
         };
         let mut replies = Vec::new();
         // A batch with many replies goes on when its client has read them.
-        let next = execute(&mut turn, &batch, &args, first);
+        let Executed { next, work } = execute(&mut turn, &batch, &args, first, finished);
         decode_all(turn.out, &mut replies);
         let left = next < batch.len();
-        if let Some(work) = self.session.offload.take_work() {
+        if let Some(work) = work {
             let request: Words = args[batch.range(next)]
                 .iter()
                 .map(|arg| arg.to_vec())
                 .collect();
-            let (sender, done) = mpsc::channel();
+            let (sender, finished) = mpsc::channel();
             let work = move || {
                 let args: Vec<&[u8]> = request.iter().map(Vec::as_slice).collect();
                 // Nobody waits for it when the client has gone.
-                let _ = sender.send(work(&args));
+                let _ = sender.send(work.run(&args));
             };
             let thread = instance.machine.start("work", Box::new(work)).unwrap();
             drop(args);
-            let work = Some((done, thread));
+            let work = Some((finished, thread));
             self.waiting = Some(Waiting { bytes, next, work });
         } else if left {
             drop(args);

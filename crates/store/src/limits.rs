@@ -38,8 +38,14 @@ pub(crate) static SYNC_BYTES: Limit = Limit::new("snapshot between syncs", 1, 32
 /// the queue of the log, not copied.
 pub(crate) static RECORD_BYTES: Limit = Limit::new("record that is reserved", 1, 1 << 20);
 
+/// With no more changes than this left, a copy is brought up to date under one lock.
+pub(crate) static LEFT_CHANGES: Limit = Limit::new("changes copied at once", 0, 4096);
+
+/// How many changes of a value are copied under one lock before.
+pub(crate) static STEP_CHANGES: Limit = Limit::new("changes copied together", 1, 256);
+
 /// All of them.
-pub static ALL: [&Limit; 11] = [
+pub static ALL: [&Limit; 13] = [
     &SNAPSHOT_STEP_BYTES,
     &COPIED_BYTES,
     &BACKGROUND_BYTES,
@@ -51,4 +57,6 @@ pub static ALL: [&Limit; 11] = [
     &BACKLOG_BYTES,
     &SYNC_BYTES,
     &RECORD_BYTES,
+    &LEFT_CHANGES,
+    &STEP_CHANGES,
 ];

@@ -47,12 +47,9 @@ pub fn value_types() -> impl Iterator<Item = ValueType> {
 pub fn save<W: FieldWriter>(filter: &Filter, writer: &mut W) -> Result<(), W::Error> {
     let parts = filter.parts();
     save_head(&parts, writer)?;
-    let mut offset = 0;
     for number in 0..parts.arrays() {
         save_array_head(&parts, number, writer)?;
-        let array = filter.stream_chunk(offset, usize::MAX).unwrap_or_default();
-        offset += array.len() as u64;
-        writer.bytes(&array)?;
+        writer.bytes(&filter.array(number).unwrap_or_default())?;
         save_array_tail(&parts, number, writer)?;
     }
     Ok(())

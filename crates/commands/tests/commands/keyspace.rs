@@ -102,7 +102,7 @@ impl Keyspace {
                     replies.answer(piece.map(|piece| piece.into_reply(filter)));
                     run.take(1);
                 }
-                Function::Replace(function) => self.replace(function, run, &mut replies),
+                Function::Replace { function, .. } => self.replace(function, run, &mut replies),
             }
             if run.is_empty() {
                 return replies.into_vec();
@@ -132,7 +132,7 @@ impl Keyspace {
 
     fn replace(&mut self, function: ReplaceFn, run: &mut Run<'_>, replies: &mut Replies) {
         let request = run.first();
-        let is_row = |row: &&Command<Function>| matches!(row.handler, Function::Replace(of) if std::ptr::fn_addr_eq(of, function));
+        let is_row = |row: &&Command<Function>| matches!(row.handler, Function::Replace { function: of, .. } if std::ptr::fn_addr_eq(of, function));
         let row = COMMANDS
             .iter()
             .find(is_row)

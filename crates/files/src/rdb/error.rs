@@ -7,6 +7,22 @@ use everbloom::CuckooError;
 use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 
+/// Why a file was not written to its end. What was written of it is of no use.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The bytes were not taken.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A value is not as long as was announced.
+    #[error("a value of {announced} bytes was announced, and {left} are missing or too many")]
+    Length {
+        /// The length that was announced.
+        announced: u64,
+        /// How many bytes are missing, or how many came too many.
+        left: u64,
+    },
+}
+
 /// Why a file or a payload was not read to its end.
 #[derive(Debug, Error)]
 #[error("at byte {offset}: {fault}")]

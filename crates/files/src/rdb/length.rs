@@ -192,15 +192,15 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Walks over a string.
-    pub(crate) fn skip_string(&mut self, expected: &'static str) -> Result<(), ReadError> {
+    /// Walks over a string, and returns its length.
+    pub(crate) fn skip_string(&mut self, expected: &'static str) -> Result<u64, ReadError> {
         match self.announced(expected)? {
-            Announced::Plain(len) => self.skip(len, expected),
-            Announced::Integer(_) => Ok(()),
+            Announced::Plain(len) => self.skip(len, expected).map(|()| len),
+            Announced::Integer(_) => Ok(0),
             Announced::Compressed => {
                 let packed = self.length(expected)?;
-                self.length(expected)?;
-                self.skip(packed, expected)
+                let len = self.length(expected)?;
+                self.skip(packed, expected).map(|()| len)
             }
         }
     }

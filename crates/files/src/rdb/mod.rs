@@ -49,8 +49,8 @@ mod skip;
 mod source;
 
 pub use checksum::crc64;
-pub use error::{Fault, ReadError};
+pub use error::{Fault, ReadError, WriteError};
 pub use format::{MAGIC, NEWEST_VERSION, OLDEST_VERSION, VALKEY_VERSION, WRITTEN_VERSION};
 pub use payload::{DumpError, RestoreError, dump, restore};
 pub use read::{Event, Reader};
-pub use write::{Aux, LogMark, WriteError, WriteOptions, Writer};
+pub use write::{Aux, LogMark, WriteOptions, Writer};

@@ -12,13 +12,14 @@ use everbloom::{CuckooError, redisbloom::PartsError};
 use thiserror::Error;
 
 use super::checksum::crc64;
-use super::error::{Fault, ReadError};
+use super::error::{Fault, ReadError, WriteError};
 use super::format::{VALKEY_VERSION, WRITTEN_VERSION, kind};
 use super::length::Strings;
+use super::pieces::{put_pieces, put_whole};
 use super::read::{Loaded, read_value};
 use super::source::Source;
-use super::value::put_filter;
-use crate::Value;
+use super::value::{module_type, put_filter, put_filter_in_pieces, skip_fields};
+use crate::{Outline, Value};
 
 /// The newest of Redis's versions that is taken: that of Redis with RedisBloom whose answers are
 /// the model. Files may be newer.
@@ -68,6 +69,23 @@ pub enum DumpError {
     /// There is no memory for it.
     #[error("there is no memory for the payload")]
     OutOfMemory,
+    /// Its bytes did not come to their end.
+    #[error("the value was not read to its end")]
+    Incomplete,
+}
+
+impl From<WriteError> for DumpError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                DumpError::OutOfMemory
+            }
+            WriteError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                DumpError::TooLong
+            }
+            _ => DumpError::Incomplete,
+        }
+    }
 }
 
 /// The payload of a value, which may have `most` bytes. Memory is taken for what is written, not
@@ -77,19 +95,61 @@ pub enum DumpError {
 ///
 /// [`DumpError`]
 pub fn dump(value: &Value, compression: bool, most: usize) -> Result<Vec<u8>, DumpError> {
+    enveloped(compression, most, |out, strings| match value {
+        Value::Text(text) => {
+            out.write_all(&[kind::STRING])?;
+            Ok(put_whole(out, strings, text, false)?)
+        }
+        Value::Filter(filter) => {
+            out.write_all(&[kind::MODULE])?;
+            Ok(put_filter(out, strings, filter)?)
+        }
+    })
+}
+
+/// The same of a large value that comes in pieces: `next` puts some bytes in place of those that it
+/// put there before, and returns false when it has none.
+///
+/// # Errors
+///
+/// [`DumpError`]
+pub fn dump_in_pieces(
+    outline: &Outline,
+    compression: bool,
+    most: usize,
+    mut next: impl FnMut(&mut Vec<u8>) -> bool,
+) -> Result<Vec<u8>, DumpError> {
+    let mut next = |piece: &mut Vec<u8>| match next(piece) {
+        true => Ok(()),
+        false => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+    };
+    enveloped(compression, most, |out, strings| match outline {
+        Outline::Text(len) => {
+            out.write_all(&[kind::STRING])?;
+            put_pieces(out, strings, (*len, false), &mut next)
+        }
+        Outline::Filter(parts) => {
+            out.write_all(&[kind::MODULE])?;
+            put_filter_in_pieces(out, strings, parts, &mut next)
+        }
+    })
+}
+
+/// A payload of what `put` writes.
+fn enveloped(
+    compression: bool,
+    most: usize,
+    put: impl FnOnce(&mut Limited, &mut Strings) -> Result<(), WriteError>,
+) -> Result<Vec<u8>, DumpError> {
     const ENVELOPE: usize = 2 + 8;
     let mut out = Limited {
         out: Vec::new(),
         most: most.checked_sub(ENVELOPE).ok_or(DumpError::TooLong)?,
     };
-    let written = put_value(&mut out, &mut Strings::new(compression), value);
-    written
-        .and_then(|()| Ok(out.out.try_reserve_exact(ENVELOPE)?))
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::OutOfMemory => DumpError::OutOfMemory,
-            _ => DumpError::TooLong,
-        })?;
+    put(&mut out, &mut Strings::new(compression))?;
     let mut out = out.out;
+    let reserved = out.try_reserve_exact(ENVELOPE);
+    reserved.map_err(|_| DumpError::OutOfMemory)?;
     out.extend_from_slice(&WRITTEN_VERSION.to_le_bytes());
     let checksum = crc64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
@@ -117,19 +177,6 @@ impl Write for Limited {
     }
 }
 
-fn put_value(out: &mut impl Write, strings: &mut Strings, value: &Value) -> io::Result<()> {
-    match value {
-        Value::Text(text) => {
-            out.write_all(&[kind::STRING])?;
-            strings.put(out, text)
-        }
-        Value::Filter(filter) => {
-            out.write_all(&[kind::MODULE])?;
-            put_filter(out, strings, filter)
-        }
-    }
-}
-
 /// The value in a payload. A filter's bit arrays may have `max_filter_bytes` together.
 ///
 /// # Errors
@@ -144,6 +191,18 @@ pub fn restore(payload: &[u8], max_filter_bytes: u64) -> Result<Value, RestoreEr
         Loaded::Value(value) => Ok(value),
         Loaded::Foreign(_) => Err(RestoreError::Foreign),
     }
+}
+
+/// About how many bytes it takes to read a payload: its own, or those of the value in it if they
+/// are more.
+pub fn work_of(payload: &[u8]) -> u64 {
+    let mut source = Source::of_slice(payload);
+    let mut unpacked = || match source.byte("a type of value")? {
+        kind::STRING => source.skip_string("a string"),
+        kind::MODULE => module_type(&mut source).and_then(|_| skip_fields(&mut source)),
+        _ => Ok(0),
+    };
+    unpacked().unwrap_or(0).max(payload.len() as u64)
 }
 
 /// The payload without its envelope, when that is right, and the version in it.

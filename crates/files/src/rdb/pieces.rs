@@ -10,7 +10,9 @@
 
 use std::io::{self, Write};
 
+use super::error::WriteError;
 use super::length::{COMPRESS_SAVES, Strings, put_length, put_packed};
+use crate::limits;
 
 /// The compressed form must be so many times shorter. Where it is longer, there are many short
 /// references, and compressing takes ten times as long as writing.
@@ -104,6 +106,57 @@ impl Pieces {
         let samples = self.len.div_ceil(SAMPLE as u64);
         (packed_sample as u64).saturating_mul(samples) <= self.most as u64
     }
+}
+
+/// Writes a string: a long one, which is alike everywhere or not, as if it came in pieces.
+pub(super) fn put_whole(
+    out: &mut impl Write,
+    strings: &mut Strings,
+    bytes: &[u8],
+    alike: bool,
+) -> io::Result<()> {
+    let len = bytes.len() as u64;
+    if len <= limits::WHOLE_BYTES.get_u64() {
+        return strings.put(out, bytes);
+    }
+    let mut pieces = Pieces::begin(out, strings, len, alike)?;
+    pieces.put(out, strings, bytes)?;
+    pieces.end(out, strings)
+}
+
+/// Writes a string of so many bytes, which are alike everywhere or not. They come piece by piece:
+/// `next` puts some in place of those that it put there before.
+pub(super) fn put_pieces(
+    out: &mut impl Write,
+    strings: &mut Strings,
+    (len, alike): (u64, bool),
+    next: &mut impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
+) -> Result<(), WriteError> {
+    let mut pieces = Pieces::begin(out, strings, len, alike)?;
+    each_piece(len, next, |piece| pieces.put(out, strings, piece))?;
+    Ok(pieces.end(out, strings)?)
+}
+
+/// Passes `len` bytes, which `next` gives piece by piece, to `put`.
+pub(super) fn each_piece(
+    len: u64,
+    next: &mut impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
+    mut put: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<(), WriteError> {
+    let (mut piece, mut left) = (Vec::new(), len);
+    while left > 0 {
+        next(&mut piece)?;
+        let came = piece.len() as u64;
+        if came == 0 || came > left {
+            return Err(WriteError::Length {
+                announced: len,
+                left: left.abs_diff(came),
+            });
+        }
+        left -= came;
+        put(&piece)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

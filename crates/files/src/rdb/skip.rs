@@ -78,7 +78,7 @@ impl<R: Read> Foreign<'_, R> {
     }
 
     fn strings(&mut self, count: usize) -> Result<(), ReadError> {
-        (0..count).try_for_each(|_| self.source.skip_string(self.name))
+        (0..count).try_for_each(|_| self.source.skip_string(self.name).map(drop))
     }
 
     fn lengths(&mut self, count: usize) -> Result<(), ReadError> {

@@ -17,13 +17,14 @@ use std::io::{self, Read, Write};
 
 use everbloom::Layout;
 use everbloom_commands::format::value::{
-    FieldReader, FieldWriter, NumberOrBytes, ValueError, load, save, value_type,
+    FieldReader, FieldWriter, NumberOrBytes, ValueError, load, save, save_array_head,
+    save_array_tail, save_head, value_type,
 };
-use everbloom_commands::{Filter, Kind};
+use everbloom_commands::{Filter, Kind, Parts};
 
-use super::error::{Fault, ReadError};
+use super::error::{Fault, ReadError, WriteError};
 use super::length::{Strings, put_length};
-use super::pieces::Pieces;
+use super::pieces::{each_piece, put_pieces, put_whole};
 use super::source::Source;
 use crate::limits;
 
@@ -149,24 +150,40 @@ pub(crate) fn put_filter<W: Write>(
     put_end(out)
 }
 
-pub(crate) fn put_end(out: &mut impl Write) -> io::Result<()> {
+/// The same of a filter of these parts, whose arrays come [piece by piece](put_pieces); each piece
+/// belongs to one array.
+pub(super) fn put_filter_in_pieces<W: Write>(
+    out: &mut W,
+    strings: &mut Strings,
+    parts: &Parts,
+    next: &mut impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
+) -> Result<(), WriteError> {
+    put_length(out, ModuleType::of(parts.kind()).id())?;
+    save_head(parts, &mut Fields { out, strings })?;
+    for number in 0..parts.arrays() {
+        let len = parts.array_bytes(number).unwrap_or_default();
+        save_array_head(parts, number, &mut Fields { out, strings })?;
+        if len > limits::WHOLE_BYTES.get_u64() {
+            put_length(out, BYTES)?;
+            put_pieces(out, strings, (len, true), next)?;
+        } else {
+            let mut bytes = Vec::new();
+            each_piece(len, next, |piece| bytes.write_all(piece))?;
+            Fields { out, strings }.bytes(&bytes)?;
+        }
+        save_array_tail(parts, number, &mut Fields { out, strings })?;
+    }
+    Ok(put_end(out)?)
+}
+
+fn put_end(out: &mut impl Write) -> io::Result<()> {
     put_length(out, END)
 }
 
-/// Begins a field of `len` bytes that come piece by piece.
-pub(super) fn begin_bytes(
-    out: &mut impl Write,
-    strings: &mut Strings,
-    len: u64,
-) -> io::Result<Pieces> {
-    put_length(out, BYTES)?;
-    Pieces::begin(out, strings, len, true)
-}
-
 /// Fields on their way out.
-pub(crate) struct Fields<'a, W> {
-    pub(crate) out: &'a mut W,
-    pub(crate) strings: &'a mut Strings,
+struct Fields<'a, W> {
+    out: &'a mut W,
+    strings: &'a mut Strings,
 }
 
 impl<W: Write> FieldWriter for Fields<'_, W> {
@@ -183,15 +200,8 @@ impl<W: Write> FieldWriter for Fields<'_, W> {
     }
 
     fn bytes(&mut self, value: &[u8]) -> io::Result<()> {
-        let len = value.len() as u64;
-        // A short array is written as Redis writes strings.
-        if len > limits::WHOLE_BYTES.get_u64() {
-            let mut pieces = begin_bytes(self.out, self.strings, len)?;
-            pieces.put(self.out, self.strings, value)?;
-            return pieces.end(self.out, self.strings);
-        }
         put_length(self.out, BYTES)?;
-        self.strings.put(self.out, value)
+        put_whole(self.out, self.strings, value, true)
     }
 }
 
@@ -229,19 +239,20 @@ pub(crate) fn filter<R: Read>(
     Ok(filter)
 }
 
-/// Walks over fields and their end.
-pub(crate) fn skip_fields<R: Read>(source: &mut Source<R>) -> Result<(), ReadError> {
+/// Walks over fields and their end. Returns how many bytes the strings among them have.
+pub(crate) fn skip_fields<R: Read>(source: &mut Source<R>) -> Result<u64, ReadError> {
     const WHAT: &str = "a field of a module's value";
+    let mut bytes = 0_u64;
     loop {
         let offset = source.offset();
         match source.length(WHAT)? {
-            END => return Ok(()),
+            END => return Ok(bytes),
             SIGNED | UNSIGNED => {
                 source.length(WHAT)?;
             }
             FLOAT => source.skip(4, WHAT)?,
             DOUBLE => source.skip(8, WHAT)?,
-            BYTES => source.skip_string(WHAT)?,
+            BYTES => bytes = bytes.saturating_add(source.skip_string(WHAT)?),
             other => return Err(ReadError::unexpected(offset, WHAT, other)),
         }
     }

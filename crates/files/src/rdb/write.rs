@@ -1,18 +1,16 @@
 //! A file, key by key.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
 
-use everbloom_commands::format::value::{FieldWriter, save_array_head, save_array_tail, save_head};
 use everbloom_commands::{Filter, Parts};
-use thiserror::Error;
 
+use super::error::WriteError;
 use super::format::{WRITTEN_VERSION, kind, opcode};
 use super::length::{Strings, put_length};
 use super::output::Output;
-use super::pieces::Pieces;
-use super::value::{Fields, ModuleType, begin_bytes, put_end, put_filter};
-use crate::limits;
+use super::pieces::put_pieces;
+use super::value::{put_filter, put_filter_in_pieces};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,22 +80,6 @@ impl fmt::Display for LogMark {
         let word = if self.includes { "includes" } else { "ignores" };
         write!(f, "{word} {:016x}", self.id)
     }
-}
-
-/// Why a file was not written to its end. What was written of it is of no use.
-#[derive(Debug, Error)]
-pub enum WriteError {
-    /// The bytes were not taken.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// A value is not as long as was announced.
-    #[error("a value of {announced} bytes was announced, and {left} are missing or too many")]
-    Length {
-        /// The length that was announced.
-        announced: u64,
-        /// How many bytes are missing, or how many came too many.
-        left: u64,
-    },
 }
 
 /// Writes a file.
@@ -228,8 +210,7 @@ impl<W: Write> Writer<W> {
         mut next: impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         self.key(kind::STRING, key, expires_at)?;
-        let pieces = Pieces::begin(&mut self.out, &mut self.strings, len, false)?;
-        self.put_pieces(pieces, len, &mut next)
+        put_pieces(&mut self.out, &mut self.strings, (len, false), &mut next)
     }
 
     /// A key that holds a filter.
@@ -261,33 +242,7 @@ impl<W: Write> Writer<W> {
         mut next: impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         self.key(kind::MODULE, key, expires_at)?;
-        put_length(&mut self.out, ModuleType::of(parts.kind()).id())?;
-        save_head(parts, &mut self.fields())?;
-        for number in 0..parts.arrays() {
-            let len = parts.array_bytes(number).unwrap_or_default();
-            save_array_head(parts, number, &mut self.fields())?;
-            if len > limits::WHOLE_BYTES.get_u64() {
-                let pieces = begin_bytes(&mut self.out, &mut self.strings, len)?;
-                self.put_pieces(pieces, len, &mut next)?;
-            } else {
-                let mut bytes = Vec::new();
-                each_piece(len, &mut next, |piece| bytes.write_all(piece))?;
-                self.fields().bytes(&bytes)?;
-            }
-            save_array_tail(parts, number, &mut self.fields())?;
-        }
-        Ok(put_end(&mut self.out)?)
-    }
-
-    fn put_pieces(
-        &mut self,
-        mut pieces: Pieces,
-        len: u64,
-        next: &mut impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
-    ) -> Result<(), WriteError> {
-        let (out, strings) = (&mut self.out, &mut self.strings);
-        each_piece(len, next, |piece| pieces.put(out, strings, piece))?;
-        Ok(pieces.end(out, strings)?)
+        put_filter_in_pieces(&mut self.out, &mut self.strings, parts, &mut next)
     }
 
     /// Ends the file; answers where it went and how many bytes it has.
@@ -311,33 +266,4 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&[kind])?;
         Ok(self.strings.put(&mut self.out, key)?)
     }
-
-    fn fields(&mut self) -> Fields<'_, Output<W>> {
-        Fields {
-            out: &mut self.out,
-            strings: &mut self.strings,
-        }
-    }
-}
-
-/// Passes `len` bytes, which `next` gives piece by piece, to `put`.
-fn each_piece(
-    len: u64,
-    next: &mut impl FnMut(&mut Vec<u8>) -> Result<(), WriteError>,
-    mut put: impl FnMut(&[u8]) -> io::Result<()>,
-) -> Result<(), WriteError> {
-    let (mut piece, mut left) = (Vec::new(), len);
-    while left > 0 {
-        next(&mut piece)?;
-        let came = piece.len() as u64;
-        if came == 0 || came > left {
-            return Err(WriteError::Length {
-                announced: len,
-                left: left.abs_diff(came),
-            });
-        }
-        left -= came;
-        put(&piece)?;
-    }
-    Ok(())
 }

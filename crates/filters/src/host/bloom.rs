@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Capture;
+use super::capture::part_of;
 use crate::bits::prefetch_value;
 use crate::classic::RUN;
 use crate::item::Item;
@@ -86,6 +87,44 @@ impl ScalableBloomFilter {
     /// The readers of the filter, to end some of them.
     pub fn capture_mut(&mut self) -> &mut Capture {
         &mut self.capture
+    }
+
+    /// Makes a copy, which has what this reader has read, a copy of the filter as it is now: only
+    /// what has changed since is copied. False, and then the copy is of no use, if the reader does
+    /// not [track changes](Capture::track_changes) of this filter, or the layers are others by now.
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::new(1000, 0.01);
+    /// let mut copy = seen.clone();
+    /// seen.begin_capture(1, 0..seen.stream_len());
+    /// seen.capture_mut().track_changes(1);
+    /// seen.insert("later");
+    /// assert!(seen.update_copy(1, &mut copy) && copy == seen);
+    /// assert!(!seen.update_copy(2, &mut copy));
+    /// ```
+    #[must_use]
+    pub fn update_copy(&self, id: u64, copy: &mut Self) -> bool {
+        let lengths = |filter: &Self| filter.layers.iter().map(Layer::bytes).collect::<Vec<_>>();
+        let is_same = lengths(self) == lengths(copy) && self.stream_start() == copy.stream_start();
+        let Some(changes) = self.capture.changes(id).filter(|_| is_same) else {
+            return false;
+        };
+        for (number, part) in changes {
+            let Some(bytes) = self.layers.get(number).map(Layer::as_bytes) else {
+                return false;
+            };
+            let (start, bytes) = part_of(&bytes, part);
+            if copy.load_layer(number, start, bytes).is_err() {
+                return false;
+            }
+        }
+        for (copy, layer) in copy.layers.iter_mut().zip(&self.layers) {
+            copy.set_len(layer.len());
+        }
+        copy.items = self.items;
+        copy.window.clone_from(&self.window);
+        true
     }
 
     /// Passes the bit array of a layer (numbered from 0) to `relocate`, which returns the same

@@ -12,7 +12,7 @@
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 use core::mem::size_of;
@@ -20,6 +20,10 @@ use core::ops::{Range, RangeBounds};
 
 use crate::layer::Layer;
 use crate::limits;
+
+/// Changes are tracked by as many bytes: what an insertion changes is all over a value, so that by
+/// pages soon all of it would have changed.
+const LINE_BYTES: u64 = 64;
 
 /// A byte's position in its page, and its old value.
 type Note = (u16, u8);
@@ -85,8 +89,17 @@ struct Reader {
     moment: u64,
     next: Position,
     end: Position,
-    /// The pages of the first array that have changed since, if that is tracked.
-    changed: Option<BTreeSet<u64>>,
+    /// What has changed since, if that is tracked.
+    changes: Option<Changes>,
+}
+
+/// The changes of a value.
+#[derive(Default)]
+struct Changes {
+    /// A bit for each line of an array, by the number of the array.
+    lines: BTreeMap<usize, Vec<u64>>,
+    /// An array was dropped.
+    dropped: bool,
 }
 
 /// The changes of a page during one moment.
@@ -117,7 +130,7 @@ impl Capture {
             moment: state.moment,
             next: position(state.first, &lengths, |len| part.start < len, part.start),
             end: position(state.first, &lengths, |len| part.end <= len, part.end),
-            changed: None,
+            changes: None,
         });
     }
 
@@ -178,21 +191,35 @@ impl Capture {
         }
     }
 
-    /// From now on, tracks for a reader which pages of the first array change.
+    /// From now on, tracks for a reader what changes.
     pub fn track_changes(&mut self, id: u64) {
-        let readers = self.0.iter_mut().flat_map(|state| &mut state.readers);
-        for reader in readers.filter(|reader| reader.id == id) {
-            reader.changed.get_or_insert_default();
+        if let Some(reader) = self.reader_mut(id) {
+            reader.changes.get_or_insert_default();
         }
     }
 
-    /// The parts of the first array that have changed since they are
-    /// [tracked](Self::track_changes); `None` without such a reader.
-    pub fn changes(&self, id: u64) -> Option<impl Iterator<Item = Range<u64>>> {
-        let mut readers = self.0.iter().flat_map(|state| &state.readers);
-        let reader = readers.find(|reader| reader.id == id)?;
-        let pages = reader.changed.as_ref()?.iter();
-        Some(pages.map(|page| page * page_bytes()..(page + 1) * page_bytes()))
+    /// The parts of arrays that have changed since they are [tracked](Self::track_changes), or were
+    /// taken: the numbers of the arrays, and at most 64 KiB of each, which may go beyond its end.
+    /// `None` without such a reader, and when an array was dropped.
+    #[must_use]
+    pub fn changes(&self, id: u64) -> Option<Vec<(usize, Range<u64>)>> {
+        let state = self.0.as_deref()?;
+        let reader = state.readers.iter().find(|reader| reader.id == id)?;
+        let changes = reader.changes.as_ref().filter(|it| !it.dropped)?;
+        Some(changes.parts(state.first))
+    }
+
+    /// The same, and forgets them.
+    pub fn take_changes(&mut self, id: u64) -> Option<Vec<(usize, Range<u64>)>> {
+        let parts = self.changes(id)?;
+        let changes = self.reader_mut(id)?.changes.as_mut()?;
+        changes.lines.clear();
+        Some(parts)
+    }
+
+    fn reader_mut(&mut self, id: u64) -> Option<&mut Reader> {
+        let mut readers = self.0.iter_mut().flat_map(|state| &mut state.readers);
+        readers.find(|reader| reader.id == id)
     }
 
     /// Heap bytes of the kept data.
@@ -236,8 +263,51 @@ impl Reader {
     }
 }
 
+impl Changes {
+    fn note(&mut self, array: usize, part: &Range<u64>) {
+        let lines = self.lines.entry(array).or_default();
+        let words = at_most(part.end.div_ceil(LINE_BYTES).div_ceil(64));
+        if lines.len() < words {
+            lines.resize(words, 0);
+        }
+        for line in part.start / LINE_BYTES..part.end.div_ceil(LINE_BYTES) {
+            if let Some(word) = lines.get_mut(at_most(line / 64)) {
+                *word |= 1 << (line % 64);
+            }
+        }
+    }
+
+    /// The parts that changed, of arrays whose first has this number.
+    fn parts(&self, first: usize) -> Vec<(usize, Range<u64>)> {
+        let mut parts: Vec<(usize, Range<u64>)> = Vec::new();
+        for (array, lines) in &self.lines {
+            let array = array.saturating_sub(first);
+            for (number, mut word) in (0_u64..).zip(lines.iter().copied()) {
+                while word != 0 {
+                    let line = number * 64 + u64::from(word.trailing_zeros());
+                    word &= word - 1;
+                    let (start, end) = (line * LINE_BYTES, (line + 1) * LINE_BYTES);
+                    match parts.last_mut() {
+                        Some((of, part))
+                            if *of == array
+                                && part.end == start
+                                && end - part.start <= page_bytes() =>
+                        {
+                            part.end = end;
+                        }
+                        _ => parts.push((array, start..end)),
+                    }
+                }
+            }
+        }
+        parts
+    }
+}
+
 impl State {
     fn keep_dropped(&mut self, array: usize, dropped: Array) {
+        let tracked = self.readers.iter_mut().filter_map(|r| r.changes.as_mut());
+        tracked.for_each(|changes| changes.dropped = true);
         let needs = |reader: &Reader| {
             reader.needs_array(array)
                 && dropped_since(&self.dropped, array, reader.moment).is_none()
@@ -249,12 +319,10 @@ impl State {
 
     #[cold]
     fn note(&mut self, array: usize, bytes: &[u8], part: Range<u64>) {
+        let tracked = self.readers.iter_mut().filter_map(|r| r.changes.as_mut());
+        tracked.for_each(|changes| changes.note(array, &part));
         let pages = part.start / page_bytes()..part.end.div_ceil(page_bytes());
         for page in pages {
-            let tracked = self.readers.iter_mut().filter_map(|r| r.changed.as_mut());
-            tracked.for_each(|changed| {
-                changed.insert(page);
-            });
             if !self.wants(array, page) {
                 continue;
             }
@@ -428,6 +496,13 @@ fn page_of(bytes: &[u8], page: u64) -> &[u8] {
 #[inline]
 fn page_bytes() -> u64 {
     limits::PAGE_BYTES.get_u64()
+}
+
+/// A part of an array that may end before it, and where it starts.
+pub(super) fn part_of(bytes: &[u8], part: Range<u64>) -> (usize, &[u8]) {
+    let start = at_most(part.start);
+    let end = at_most(part.end).min(bytes.len());
+    (start, bytes.get(start..end).unwrap_or_default())
 }
 
 /// A length in memory.
@@ -666,11 +741,20 @@ mod tests {
         capture.track_changes(2);
         capture.note(0, &bytes, PAGE_BYTES - 1..PAGE_BYTES + 1);
         while capture.next(2, |_| bytes[..].into(), &mut Vec::new()) {}
-        capture.note(0, &bytes, 3 * PAGE_BYTES..3 * PAGE_BYTES + 1);
-        let changes: Vec<_> = capture.changes(2).unwrap().collect();
-        let page = |number| number * PAGE_BYTES..(number + 1) * PAGE_BYTES;
-        assert_eq!(changes, [page(0), page(1), page(3)]);
+        capture.note(0, &bytes, 3 * PAGE_BYTES + 70..3 * PAGE_BYTES + 71);
+        let part = |from: u64, to: u64| (0, from * LINE_BYTES..to * LINE_BYTES);
+        let page = PAGE_BYTES / LINE_BYTES;
+        let parts = [part(page - 1, page + 1), part(3 * page + 1, 3 * page + 2)];
+        assert_eq!(capture.changes(2).unwrap(), parts);
         assert!(capture.changes(1).is_none());
+        assert_eq!(capture.take_changes(2).unwrap(), parts);
+        assert_eq!(capture.changes(2).unwrap(), []);
+        // A long part is cut.
+        capture.note(0, &bytes, 0..3 * PAGE_BYTES);
+        assert_eq!(capture.changes(2).unwrap().len(), 3);
+        // What the numbers of the arrays mean is not certain any more.
+        capture.keep_last(0, Box::<[u8]>::default());
+        assert!(capture.take_changes(2).is_none());
     }
 
     /// A filter of a few pages in each of its layers.

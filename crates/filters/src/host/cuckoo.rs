@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Capture;
+use super::capture::part_of;
 use crate::bits::prefetch_value;
 use crate::cuckoo::{CuckooFilter, Place, Table};
 use crate::error::InsertError;
@@ -125,6 +126,26 @@ impl CuckooFilter {
     /// The readers of the filter, to end some of them.
     pub fn capture_mut(&mut self) -> &mut Capture {
         &mut self.capture
+    }
+
+    /// Makes a copy, which has what this reader has read, a copy of the filter as it is now: only
+    /// what has changed since is copied. False, and then the copy is of no use, if the reader does
+    /// not [track changes](Capture::track_changes) of this filter, or the tables are others by now.
+    /// [Example](crate::ScalableBloomFilter::update_copy).
+    #[must_use]
+    pub fn update_copy(&self, id: u64, copy: &mut Self) -> bool {
+        let is_same = self.tables.len() == copy.tables.len() && self.slots() == copy.slots();
+        let Some(changes) = self.capture.changes(id).filter(|_| is_same) else {
+            return false;
+        };
+        for (number, part) in changes {
+            let (start, slots) = part_of(self.table(number).unwrap_or_default(), part);
+            if copy.load_table(number, start, slots).is_err() {
+                return false;
+            }
+        }
+        (copy.items, copy.removed) = (self.items, self.removed);
+        true
     }
 
     /// Passes the slots of a table (numbered from 0) to `relocate`, which returns the same bytes,

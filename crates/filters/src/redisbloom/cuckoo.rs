@@ -231,6 +231,36 @@ impl CuckooFilter {
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
         let place = locate(self.tables.iter().map(Table::len), offset);
         let (number, start) = place.ok_or(ChunkError::NoLayer)?;
+        self.load_table(number, start, data)
+    }
+
+    /// The slots of a table, numbered from 0. [Example](Self::load_table).
+    #[must_use]
+    pub fn table(&self, number: usize) -> Option<&[u8]> {
+        self.tables.get(number).map(|table| &*table.slots)
+    }
+
+    /// Writes slots at `start` of a table, numbered from 0.
+    ///
+    /// ```
+    /// # use everbloom::CuckooFilter;
+    /// let mut filter = CuckooFilter::new(1000);
+    /// let mut copy = filter.clone();
+    /// filter.insert("a")?;
+    /// copy.load_table(0, 0, filter.table(0).unwrap_or_default())?;
+    /// assert!(copy.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no such table, or they do not lie within it; nothing has changed then.
+    pub fn load_table(
+        &mut self,
+        number: usize,
+        start: usize,
+        data: &[u8],
+    ) -> Result<(), ChunkError> {
         let capture = &mut self.capture;
         let table = self.tables.get_mut(number).ok_or(ChunkError::NoLayer)?;
         match table.load(start, data, &mut Watch { capture, number }) {

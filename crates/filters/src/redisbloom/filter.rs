@@ -156,6 +156,31 @@ impl ScalableBloomFilter {
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
         let place = locate(self.layers.iter().map(Layer::bytes), offset);
         let (number, start) = place.ok_or(ChunkError::NoLayer)?;
+        self.load_layer(number, start, data)
+    }
+
+    /// Writes bytes at `start` of a layer, numbered from 0.
+    ///
+    /// ```
+    /// # use everbloom::{Layout, ScalableBloomFilter};
+    /// let builder = ScalableBloomFilter::builder().layout(Layout::Classic);
+    /// let mut seen = builder.build()?;
+    /// let mut copy = seen.clone();
+    /// seen.insert("a");
+    /// copy.load_layer(0, 0, &seen.layers()[0].as_bytes())?;
+    /// assert!(copy.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no such layer, or they do not lie within it; nothing has changed then.
+    pub fn load_layer(
+        &mut self,
+        number: usize,
+        start: usize,
+        data: &[u8],
+    ) -> Result<(), ChunkError> {
         let layer = self.layers.get_mut(number).ok_or(ChunkError::NoLayer)?;
         let end = start.saturating_add(data.len());
         if end as u64 > layer.bytes() {

@@ -13,28 +13,49 @@ use super::{pipeline, run, transaction};
 use crate::call::{Handler, Registered};
 use crate::limits::PENDING_REPLY_BYTES;
 use crate::native::table::registry;
-use crate::offload::Done;
 use crate::session::Session;
+use crate::work::{Done, Finished, Outcome, Work};
 
 /// After this time, the other connections of the worker have their turn.
 const TURN_LIMIT: Duration = Duration::from_millis(5);
 
-/// Runs the requests of a batch in order, starting at `first`. Returns the number of the first that
-/// is left, because too many replies wait, time is up, or its command offloaded work. If the
-/// connection is to be closed, none is left.
-pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usize) -> usize {
+/// What has come of the requests of a batch.
+#[derive(Debug, Default)]
+pub struct Executed {
+    /// The number of the first request that is left, because too many replies wait, time is up, or
+    /// its command has come to work. If the connection is to be closed, none is left.
+    pub next: usize,
+    /// The work of that request.
+    pub work: Option<Work>,
+}
+
+/// Runs the requests of a batch in order, starting at `first`, whose work is `finished` if it had
+/// any.
+pub fn execute(
+    turn: &mut Turn<'_>,
+    requests: &Batch,
+    args: &[&[u8]],
+    first: usize,
+    finished: Option<Finished>,
+) -> Executed {
     let mut next = first;
+    if finished.is_some() {
+        let work = execute_one(turn, find(requests, args, next), finished);
+        if work.is_some() {
+            return Executed { next, work };
+        }
+        next += 1;
+    }
     while next < requests.len()
         && turn.out.len() <= PENDING_REPLY_BYTES.get()
         && turn.mark - turn.begun <= TURN_LIMIT
     {
         if turn.session.closing {
-            return requests.len();
+            next = requests.len();
+            break;
         }
-        let request = args.get(requests.range(next)).unwrap_or_default();
-        let name = request.first().copied().unwrap_or_default();
-        let command = registry().find(name);
-        if let Some(command) = command
+        let found = find(requests, args, next);
+        if let (Some(command), _) = found
             && command.is_on_value()
         {
             let done = pipeline::execute(turn, command, requests, args, next);
@@ -43,95 +64,122 @@ pub fn execute(turn: &mut Turn<'_>, requests: &Batch, args: &[&[u8]], first: usi
                 continue;
             }
         }
-        let unsent = turn.out.len();
-        execute_one(turn, command, request);
-        if turn.session.offload.is_requested() {
-            return next;
-        }
-        if turn.session.silent {
-            turn.out.truncate(unsent);
+        let work = execute_one(turn, found, None);
+        if work.is_some() {
+            return Executed { next, work };
         }
         next += 1;
     }
-    next
+    Executed { next, work: None }
 }
 
-fn execute_one(turn: &mut Turn<'_>, command: Option<&'static Registered>, args: &[&[u8]]) {
-    let Some(name) = args.first() else { return };
-    let Some(container) = command else {
-        if is_of_http(name) {
-            return hang_up(turn.session);
-        }
-        let reply = refuse(turn.session, unknown_command(args));
-        return turn.send(&reply);
+/// A request with its command, if that is known.
+type Found<'a> = (Option<&'static Registered>, &'a [&'a [u8]]);
+
+#[inline]
+fn find<'a>(requests: &Batch, args: &'a [&'a [u8]], number: usize) -> Found<'a> {
+    let request = args.get(requests.range(number)).unwrap_or_default();
+    let name = request.first().copied().unwrap_or_default();
+    (registry().find(name), request)
+}
+
+/// Runs a request, or the rest of it behind its work. Returns the work that it comes to.
+fn execute_one(
+    turn: &mut Turn<'_>,
+    (command, args): Found<'_>,
+    finished: Option<Finished>,
+) -> Option<Work> {
+    let unsent = turn.out.len();
+    let outcome = match command.map(|container| container.of_call(args)) {
+        Some(Ok(command)) => admitted(turn, command, args, finished),
+        Some(Err(unknown)) => Some(refuse(turn.session, unknown).into()),
+        None => refuse_unknown(turn, args),
     };
-    let command = match container.of_call(args) {
-        Ok(command) => command,
-        Err(unknown) => {
-            let reply = refuse(turn.session, unknown);
-            return turn.send(&reply);
-        }
-    };
+    match outcome {
+        Some(Outcome::Reply(reply)) => turn.send(&reply),
+        Some(Outcome::Work(work)) => return Some(work),
+        None => {}
+    }
+    if turn.session.silent {
+        turn.out.truncate(unsent);
+    }
+    None
+}
+
+fn refuse_unknown(turn: &mut Turn<'_>, args: &[&[u8]]) -> Option<Outcome> {
+    if is_of_http(args.first()?) {
+        hang_up(turn.session);
+        return None;
+    }
+    Some(refuse(turn.session, unknown_command(args)).into())
+}
+
+/// Runs a command if it is admitted, or the rest of it. Returns nothing if its reply is already
+/// written.
+fn admitted(
+    turn: &mut Turn<'_>,
+    command: &'static Registered,
+    args: &[&[u8]],
+    finished: Option<Finished>,
+) -> Option<Outcome> {
     turn.last = Some(command);
-    let reply = match admit(turn.server, turn.settings, turn.session, command, args) {
+    match admit(turn.server, turn.settings, turn.session, command, args) {
         Err(reply) => {
             turn.skip_time();
             if let Some(stats) = turn.stats.commands.get(command.index) {
                 stats.rejected.add(1);
             }
-            Some(if command.flags.has(DISCARDS) {
-                transaction::discarded(&mut turn.call(command, args).0, &reply)
-            } else {
-                refuse(turn.session, reply)
-            })
+            let reply = match command.flags.has(DISCARDS) {
+                true => transaction::discarded(&mut turn.call(command, args).0, &reply),
+                false => refuse(turn.session, reply),
+            };
+            Some(reply.into())
         }
         Ok(()) if is_queued(turn.session, command) => {
             turn.skip_time();
-            Some(queue(turn.session, command, args))
+            Some(queue(turn.session, command, args).into())
         }
-        Ok(()) => run_admitted(turn, command, args),
-    };
-    if let Some(reply) = reply {
-        turn.send(&reply);
+        Ok(()) => run_admitted(turn, command, args, finished),
     }
-    turn.session.offload.forget();
 }
 
-/// Runs a command that was admitted. Returns no reply if it was already written, or if the command
-/// has offloaded work.
+/// Runs a command that was admitted, or the rest of it. Returns nothing if its reply is already
+/// written.
 fn run_admitted(
     turn: &mut Turn<'_>,
     command: &'static Registered,
     args: &[&[u8]],
-) -> Option<Reply> {
-    let took = turn.session.offload.took();
+    finished: Option<Finished>,
+) -> Option<Outcome> {
+    let took = finished.as_ref().map_or(Duration::ZERO, |it| it.took);
     turn.mark = turn.mark.checked_sub(took).unwrap_or(turn.mark);
     let mut failed = 0;
-    let reply = match turn.session.offload.take_reply() {
+    let outcome = match finished.map(|it| it.done) {
         Some(Done::Encoded(reply)) => {
             turn.send_encoded(reply);
             None
         }
-        Some(Done::Reply(reply)) => Some(reply),
-        _ => {
+        Some(Done::Reply(reply)) => Some(reply.into()),
+        Some(Done::Rest(rest)) => Some(run::finish(&mut turn.call(command, args).0, rest)),
+        None => {
             let (mut call, mut answers) = turn.call(command, args);
-            let reply = match command.handler {
-                Handler::Exec => transaction::exec(&mut call, &mut answers),
+            let outcome = match command.handler {
+                Handler::Exec => transaction::exec(&mut call, &mut answers).map(Outcome::Reply),
                 _ => run::run(&mut call, &mut answers),
             };
             failed = answers.failed;
-            reply
+            outcome
         }
     };
-    if turn.session.offload.is_requested() {
-        return None;
+    if let Some(Outcome::Work(work)) = outcome {
+        return Some(Outcome::Work(work.behind(took)));
     }
-    failed += u64::from(reply.as_ref().is_some_and(Reply::is_error));
+    failed += u64::from(matches!(&outcome, Some(Outcome::Reply(reply)) if reply.is_error()));
     turn.note_time(command, args, 1, failed);
     if command.flags.has(CHANGES_SETTINGS) {
         *turn.settings = turn.server.config.snapshot();
     }
-    reply
+    outcome
 }
 
 /// Whether a word begins a line of HTTP. A page in somebody's browser may send requests to servers

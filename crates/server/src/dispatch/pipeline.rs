@@ -32,6 +32,7 @@ pub fn execute(
     let request = args.get(requests.range(first)).unwrap_or_default();
     if turn.session.transaction.is_some()
         || !turn.session.authenticated
+        || turn.server.holds.any()
         || !command.accepts(request.len())
         // If one request would be refused, each must be refused one by one.
         || refused_now(turn.server, turn.settings, command).is_some()

@@ -80,6 +80,7 @@ impl Replayer<'_> {
                 ms: 0,
                 ..Now::read()
             },
+            can_wait: false,
         }
     }
 
@@ -182,8 +183,8 @@ impl Replay for Replayer<'_> {
     fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError> {
         let command = find(args)?;
         let mut failures = Failures::default();
-        if let Some(reply) = run::run(&mut self.call(command, args), &mut failures) {
-            failures.reply(reply);
+        if let Some(outcome) = run::run(&mut self.call(command, args), &mut failures) {
+            failures.reply(outcome.into_reply());
         }
         // The commands after a bad SELECT would change the keys of another database.
         if command.flags.has(SELECTS) && failures.refused > 0 {

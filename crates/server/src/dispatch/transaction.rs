@@ -19,6 +19,7 @@ use crate::locked::Locked;
 use crate::native::error;
 use crate::session::{Queued, Session, Watch};
 use crate::watches;
+use crate::work::Outcome;
 
 /// Runs the commands queued since MULTI. Returns the reply if none of them ran.
 pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
@@ -140,11 +141,13 @@ fn run(
         command: &queued.command.row,
         args: &args,
         now: call.now,
+        can_wait: false,
     };
     let begun = Instant::now();
     // The earlier commands may have used all allowed memory.
     let refused = refused_for_memory(inner.server, inner.settings, inner.command);
-    let reply = refused.or_else(|| run_locked(&mut inner, locked, answers));
+    let run = || run_locked(&mut inner, locked, answers).map(Outcome::into_reply);
+    let reply = refused.or_else(run);
     if let Some(reply) = reply {
         // HELLO may have changed it.
         answers.protocol = inner.session.protocol;

@@ -62,6 +62,7 @@ impl Turn<'_> {
             command: &command.row,
             args,
             now: self.now,
+            can_wait: true,
         };
         (call, answers)
     }

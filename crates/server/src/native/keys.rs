@@ -5,12 +5,11 @@ use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::strings::new_text;
-use super::{Call, Command, count, error, flag, long, reads, writes};
+use super::{Call, Command, count, error, flag, large, makes, reads, writes};
 use crate::locked::Locked;
-use crate::offload::Done;
-use everbloom_files::Value;
+use crate::work::Outcome;
 use everbloom_store::keyspace::View;
+use everbloom_store::reader::Copied;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
@@ -30,7 +29,7 @@ pub const COMMANDS: &[Command] = rows! {
     writes("renamenx", 3, TWO_KEYS, |call, view| rename(call, view, false))
         .since("1.0.0").flags(&[FAST]),
     /// Copies a key's value to another key.
-    writes("copy", -3, TWO_KEYS, copy).since("6.2.0").flags(&[DENYOOM]),
+    makes("copy", -3, TWO_KEYS, |call, view| copy(call, view, None, MAX_COPIES)).since("6.2.0").flags(&[DENYOOM]),
     /// Moves a key to another database.
     writes("move", 3, ONE_KEY, move_key).since("1.0.0").flags(&[FAST]),
 };
@@ -84,7 +83,16 @@ fn rename(call: &Call<'_>, view: &mut Locked<'_>, replace: bool) -> Result<Reply
     Ok(done)
 }
 
-fn copy(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+/// How often another thread copies a value. It does so again when the value has become another.
+const MAX_COPIES: usize = 4;
+
+/// COPY, of which another thread may have made the copy.
+fn copy(
+    call: &Call<'_>,
+    view: &mut Locked<'_>,
+    copied: Option<&mut Copied>,
+    copies: usize,
+) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (from, to) = (args.next_bytes()?, args.next_bytes()?);
     let (mut to_db, mut replace) = (db, false);
@@ -101,35 +109,32 @@ fn copy(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     if to_db == db && from == to {
         return Err(error::same_object());
     }
-    let Some(entry) = call.look_up(view, from) else {
-        return Ok(flag(false));
+    let entry = view.get(db, from);
+    if copied.is_none() {
+        call.count_look_ups(entry.is_some(), 1);
+    }
+    let Some(entry) = entry else {
+        return Ok(flag(false).into());
     };
     if !replace && view.contains(to_db, to) {
-        return Ok(flag(false));
+        return Ok(flag(false).into());
     }
-    let (Value::Text(text), expires_at) = (&entry.value, entry.expires_at()) else {
-        // RedisBloom does not support copying a filter, and clients may rely on the refusal.
-        return Err(Reply::error("ERR not supported for this module key"));
-    };
-    if long::offloads_copy(call, text.len()) {
-        return Ok(flag(false));
-    }
-    // The string may have changed while it was copied. The copy has the state of the moment at
-    // which it appears, as in a replay of the log.
-    let copied = call.session.offload.find(|done| match done {
-        Done::Copied(copy, reader) => {
-            let mut copy = copy.take()?;
-            text.update_copy(reader.id(), &mut copy).then_some(copy)
+    let expires_at = entry.expires_at();
+    large::check_fits(&call.context(), &entry.value)?;
+    let current = copied.and_then(|copied| copied.current(&entry.value));
+    let copy = match current {
+        Some(copy) => copy,
+        None if copies > 0 && call.leaves(entry.value.stream_len()) => {
+            let rest = move |call: &Call<'_>, view: &mut Locked<'_>, copied: &mut Copied| {
+                copy(call, view, Some(copied), copies - 1)
+            };
+            return Ok(large::copy(call, from, flag(false), rest));
         }
-        _ => None,
-    });
-    let copy = match copied {
-        Some(copy) => Value::Text(copy),
-        None => new_text(text)?,
+        None => entry.value.try_clone().ok_or_else(error::out_of_memory)?,
     };
     view.insert(to_db, to, copy, expires_at);
     view.log(db, call.args);
-    Ok(flag(true))
+    Ok(flag(true).into())
 }
 
 fn move_key(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
@@ -221,11 +226,22 @@ mod tests {
         bench.session.db = 2;
         assert_eq!(bench.run("PTTL a"), int(5000));
         bench.run("BF.ADD f x");
-        let refusal = err("ERR not supported for this module key");
-        assert_eq!(bench.run("COPY f g"), refusal);
+        assert_eq!(bench.run("COPY f g DB 0"), int(1));
+        assert_eq!(bench.logged("COPY f g").unwrap(), "COPY f g");
         assert_eq!(bench.run("COPY f a"), int(0));
         assert_eq!(bench.run("MOVE f 0"), int(1));
         bench.run("BF.RESERVE blocked 0.01 10 LAYOUT BLOCKED");
-        assert_eq!(bench.run("COPY blocked g"), refusal);
+        assert_eq!(bench.run("COPY blocked g"), int(0));
+        assert_eq!(bench.run("COPY blocked g REPLACE"), int(1));
+        bench.run("CF.ADD cuckoo x");
+        assert_eq!(bench.run("COPY cuckoo c"), int(1));
+        bench.run("BF.ADD g only");
+        for (line, there) in [
+            ("BF.EXISTS g only", true),
+            ("BF.EXISTS blocked only", false),
+            ("CF.EXISTS c x", true),
+        ] {
+            assert_eq!(bench.run(line), Reply::Boolean(there), "{line}");
+        }
     }
 }

@@ -14,7 +14,7 @@
 //! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
 //!
 //! [`table`] has all their rows. [`subcommand`] is shared by commands with subcommands,
-//! [`mod@error`] by all. [`long`] is the work that some do on another thread.
+//! [`mod@error`] by all. [`large`] is the work that some do on large values.
 
 /// Rows of commands. The doc comment above each is its summary.
 macro_rules! rows {
@@ -35,7 +35,7 @@ pub mod expire;
 pub mod info;
 pub mod inspect;
 pub mod keys;
-pub mod long;
+pub mod large;
 mod metrics;
 pub mod persistence;
 pub mod server;
@@ -51,7 +51,7 @@ use everbloom_commands::Args;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-pub use crate::call::{Call, Command, Handler, reads, writes};
+pub use crate::call::{Call, Command, Handler, Selected, makes, reads, selects, writes};
 
 /// The next argument as an integer.
 pub fn next_integer(args: &mut Args<'_>) -> Result<i64, Reply> {

@@ -14,10 +14,12 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::Handler::Plain;
-use super::{Call, Command, error, long, reads, writes};
+use super::{Call, Command, Selected, error, large, makes, selects};
 use crate::locked::Locked;
+use crate::work::{Done, Outcome, Work};
+use everbloom_files::Value;
+use everbloom_files::rdb::payload;
 use everbloom_store::Store;
-use everbloom_store::keyspace::View;
 use everbloom_store::persistence::Persistence;
 use everbloom_store::persistence::figures::JobFigures;
 use everbloom_store::persistence::jobs::{self, JobError};
@@ -35,9 +37,9 @@ pub const COMMANDS: &[Command] = rows! {
     /// Returns the Unix time of the last good snapshot.
     Command::new("lastsave", 1, Plain(last_save)).since("1.0.0").flags(&[LOADING, STALE, FAST]),
     /// Returns a value as bytes that RESTORE takes.
-    reads("dump", 2, ONE_KEY, dump).since("2.6.0").group("generic"),
+    selects("dump", 2, dump).since("2.6.0").group("generic"),
     /// Creates a key from the bytes of DUMP.
-    writes("restore", -4, ONE_KEY, restore).since("2.6.0").flags(&[DENYOOM]).group("generic"),
+    makes("restore", -4, ONE_KEY, |call, view| restore(call, view, &mut None)).since("2.6.0").flags(&[DENYOOM]).group("generic"),
 };
 
 fn data_directory<'c>(call: &Call<'c>) -> Result<&'c Persistence, Reply> {
@@ -115,17 +117,18 @@ fn last_save(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Integer(i64::try_from(time).unwrap_or(i64::MAX)))
 }
 
-fn dump(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let Some(entry) = call.look_up(view, call.args().next_bytes()?) else {
-        return Ok(Reply::Null);
-    };
-    if long::offloads_payload(call, &entry.value) {
-        return Ok(Reply::Null);
-    }
-    long::payload(call, &entry.value).map(Reply::Bulk)
+fn dump(_: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
+    Ok(match value {
+        Some(_) => Selected::Payload,
+        None => Selected::Reply(Reply::Null),
+    })
 }
 
-fn restore(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+/// What another thread has made of a payload.
+type Made = Option<Result<Value, Reply>>;
+
+/// RESTORE, of which another thread may have made the value.
+fn restore(call: &Call<'_>, view: &mut Locked<'_>, made: &mut Made) -> Result<Outcome, Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, ttl, bytes) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
     let (mut replace, mut absolute) = (false, false);
@@ -148,10 +151,23 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let ttl = integer(ttl).ok_or_else(error::not_an_integer)?;
     let ttl =
         u64::try_from(ttl).map_err(|_| Reply::error("ERR Invalid TTL value, must be >= 0"))?;
-    let Some(value) = long::restored(call, bytes) else {
-        return Ok(Reply::Null);
+    let context = call.context();
+    let value = match made.take() {
+        Some(made) => {
+            let value = made?;
+            large::check_fits(&context, &value)?;
+            value
+        }
+        None if call.leaves(payload::work_of(bytes)) => {
+            let work = move |args: &[&[u8]]| {
+                let payload = args.get(3).copied().unwrap_or_default();
+                let mut made = Some(large::restored(&context, payload));
+                Done::Rest(Box::new(move |call, view| restore(call, view, &mut made)))
+            };
+            return Ok(Work::new(work).into());
+        }
+        None => large::restored(&context, bytes)?,
     };
-    let value = value?;
 
     let expires_at = match ttl {
         0 => None,
@@ -162,13 +178,13 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
         if view.delete(db, key) {
             view.log(db, &[b"DEL", key]);
         }
-        return Ok(Reply::OK);
+        return Ok(Reply::OK.into());
     }
     view.insert(db, key, value, expires_at);
     let at = expires_at.unwrap_or(0).to_string();
     let at = at.as_bytes();
     view.log(db, &[b"RESTORE", key, at, bytes, b"REPLACE", b"ABSTTL"]);
-    Ok(Reply::OK)
+    Ok(Reply::OK.into())
 }
 
 #[cfg(test)]
@@ -176,8 +192,7 @@ mod tests {
     use super::super::testing::{Bench, bulk, err, int};
     use super::*;
     use crate::config::Settings;
-    use everbloom_files::Value;
-    use everbloom_files::rdb::payload::{self, DumpError};
+    use everbloom_files::rdb::payload::DumpError;
 
     #[test]
     fn a_value_dumped_is_restored_with_its_expiry() {

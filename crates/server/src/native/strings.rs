@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use everbloom_commands::Args;
 use everbloom_commands::command::{ALL_KEYS, KeySpec, ONE_KEY};
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_resp::Reply;
 
-use super::{Call, Command, count, error, flag, long, next_integer, reads, writes};
+use super::{Call, Command, Selected, count, error, flag, next_integer, reads, selects, writes};
 use crate::locked::Locked;
 use everbloom_files::{OutOfMemory, Text, Value};
 use everbloom_store::keyspace::{Entry, View};
@@ -17,7 +18,7 @@ const PAIRS: KeySpec = KeySpec::new(1, -1, 2);
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
     /// Returns a key's string.
-    reads("get", 2, ONE_KEY, get).since("1.0.0").flags(&[FAST]),
+    selects("get", 2, get).since("1.0.0").flags(&[FAST]),
     /// Returns the strings of several keys.
     reads("mget", -2, ALL_KEYS, mget).since("1.0.0").flags(&[FAST]),
     /// Sets several keys to strings.
@@ -31,16 +32,21 @@ pub const COMMANDS: &[Command] = rows! {
     /// Appends to a key's string.
     writes("append", 3, ONE_KEY, append).since("2.0.0").flags(&[DENYOOM, FAST]),
     /// Returns a part of a key's string.
-    reads("getrange", 4, ONE_KEY, getrange).since("2.4.0"),
+    selects("getrange", 4, getrange).since("2.4.0"),
     /// Returns a part of a key's string.
-    reads("substr", 4, ONE_KEY, getrange).since("1.0.0"),
+    selects("substr", 4, getrange).since("1.0.0"),
     /// Overwrites a part of a key's string.
     writes("setrange", 4, ONE_KEY, setrange).since("2.2.0").flags(&[DENYOOM]),
 };
 
 /// The string of an entry, or the error of a command that needs one.
 pub(super) fn text_of(entry: Option<&Entry>) -> Result<Option<&[u8]>, Reply> {
-    match entry.map(|entry| &entry.value) {
+    text_in(entry.map(|entry| &entry.value))
+}
+
+/// The same of a value.
+fn text_in(value: Option<&Value>) -> Result<Option<&[u8]>, Reply> {
+    match value {
         None => Ok(None),
         Some(Value::Text(text)) => Ok(Some(text)),
         Some(Value::Filter(_)) => Err(error::wrong_type()),
@@ -58,12 +64,11 @@ pub(super) fn bulk_or_null(text: Option<&[u8]>) -> Reply {
     text.map_or(Reply::Null, Reply::bulk)
 }
 
-fn get(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let text = text_of(call.look_up(view, call.args().next_bytes()?))?;
-    if text.is_some_and(|text| long::offloads_text(call, text.len(), |len| 0..len)) {
-        return Ok(Reply::Null);
-    }
-    Ok(bulk_or_null(text))
+fn get(_: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
+    Ok(match text_in(value)? {
+        None => Selected::Reply(Reply::Null),
+        Some(text) => Selected::Bytes(None, 0..text.len() as u64),
+    })
 }
 
 fn mget(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
@@ -134,28 +139,22 @@ fn append(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     Ok(count(total))
 }
 
-fn getrange(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let mut args = call.args();
-    let key = args.next_bytes()?;
+fn getrange(request: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
+    let mut args = Args::new("getrange", request);
+    args.next_bytes()?;
     let (start, end) = (next_integer(&mut args)?, next_integer(&mut args)?);
-    let text = text_of(call.look_up(view, key))?.unwrap_or_default();
-    let part = move |len| part(start, end, len);
-    if long::offloads_text(call, text.len(), part) {
-        return Ok(Reply::Null);
-    }
-    Ok(Reply::bulk(text.get(part(text.len())).unwrap_or_default()))
+    let len = text_in(value)?.map_or(0, <[u8]>::len);
+    Ok(Selected::Bytes(None, part(start, end, len as u64)))
 }
 
 /// The part that GETRANGE returns of a string of this length.
-fn part(start: i64, end: i64, len: usize) -> Range<usize> {
+fn part(start: i64, end: i64, len: u64) -> Range<u64> {
     // As in Redis 7.4; older ones return the first byte.
-    let ends_before = end < 0 && end.unsigned_abs() > len as u64;
-    if ends_before || is_backwards(start, end) {
-        return 0..0;
+    let ends_before = end < 0 && end.unsigned_abs() > len;
+    match ends_before || is_backwards(start, end) {
+        true => 0..0,
+        false => inclusive(start, end, len),
     }
-    let part = inclusive(start, end, len as u64);
-    let index = |n| usize::try_from(n).unwrap_or(len);
-    index(part.start)..index(part.end)
 }
 
 /// Redis's own rule: without it -1 -2 would be clamped to a range of one byte in a short string.

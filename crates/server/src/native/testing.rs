@@ -15,6 +15,7 @@ use crate::config::Settings;
 use crate::dispatch::run;
 use crate::server::Server;
 use crate::session::Session;
+use crate::work::{Done, Outcome};
 use everbloom_store::clock::Now;
 
 /// A connection to its own server.
@@ -66,9 +67,30 @@ impl Bench {
                 return call.command.wrong_arity().into();
             }
             let mut replies = Replies::default();
-            let reply = run::run(call, &mut replies);
+            let outcome = run::run(call, &mut replies);
+            let reply = outcome.map(Outcome::into_reply);
             reply.or(replies.into_last()).unwrap_or(Reply::Null)
         })
+    }
+
+    /// Runs a command of a connection that can wait; `None` if it has answered.
+    pub fn begin(&mut self, args: &[&[u8]]) -> Option<Outcome> {
+        self.with_call(registry().find(args[0]).unwrap(), args, |call| {
+            call.can_wait = true;
+            run::run(call, &mut Replies::default())
+        })
+    }
+
+    /// Runs the rest of a command whose work is done.
+    pub fn finish(&mut self, args: &[&[u8]], done: Done) -> Outcome {
+        match done {
+            Done::Reply(reply) => reply.into(),
+            Done::Encoded(reply) => panic!("{} bytes of a reply", reply.len()),
+            Done::Rest(rest) => self.with_call(registry().find(args[0]).unwrap(), args, |call| {
+                call.can_wait = true;
+                run::finish(call, rest)
+            }),
+        }
     }
 
     /// The command that a log gets for a line, as words: `None` for nothing.
@@ -119,6 +141,7 @@ impl Bench {
             command,
             args,
             now: self.now,
+            can_wait: false,
         })
     }
 }

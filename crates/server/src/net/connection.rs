@@ -23,12 +23,12 @@ use super::stream::{Incoming, Stream};
 use super::worker::{INPUT_BYTES, Worker};
 use crate::clients::Client;
 use crate::config::Settings;
-use crate::dispatch::execute::execute;
+use crate::dispatch::execute::{Executed, execute};
 use crate::dispatch::turn::Turn;
 use crate::native::error;
-use crate::offload::Work;
 use crate::session::Session;
 use crate::watches;
+use crate::work::{Finished, Work};
 use everbloom_store::clock::Now;
 
 /// Serves a connection until either side ends it.
@@ -42,7 +42,6 @@ pub async fn serve(stream: Incoming, worker: Rc<Worker>, client: Arc<Client>) {
         counted: 0,
         worker,
     };
-    connection.session.offload.enable();
     let ended = tokio::select! {
         ended = connection.run(stream) => ended,
         () = client.killed() => Ok(()),
@@ -70,8 +69,10 @@ struct Left {
     input: Vec<u8>,
     start: usize,
     batch: Batch,
-    /// The first request that was not run.
+    /// The first request that was not run to its end.
     next: usize,
+    /// The work of that request.
+    work: Option<Work>,
 }
 
 impl Connection {
@@ -92,13 +93,14 @@ impl Connection {
                 let Some(mut left) = self.left.take() else {
                     break;
                 };
-                if let Some(work) = self.session.offload.take_work() {
-                    left = self.do_offloaded(left, work).await?;
+                let mut finished = None;
+                if let Some(work) = left.work.take() {
+                    (left, finished) = self.do_work(left, work).await?;
                     if self.session.client.is_killed() {
                         return stream.shutdown().await;
                     }
                 }
-                replies = self.go_on(left);
+                replies = self.go_on(left, finished);
             }
             if self.session.closing {
                 return stream.shutdown().await;
@@ -217,34 +219,34 @@ impl Connection {
     }
 
     /// Does the work of the first remaining request, on the worker's thread for it.
-    async fn do_offloaded(&mut self, left: Left, work: Work) -> io::Result<Left> {
+    async fn do_work(&mut self, left: Left, work: Work) -> io::Result<(Left, Option<Finished>)> {
         let worker = Rc::clone(&self.worker);
         let client = Arc::clone(&self.session.client);
         client.set_busy();
         // Until its turn, the work is held here, and is dropped with the connection.
         let _turn = worker.long_work.lock().await;
         let work = move || {
-            let begun = Instant::now();
             let input = left.input.get(left.start..).unwrap_or_default();
             let mut args = Vec::new();
             left.batch.resolve(input, &mut args);
             let request = left.batch.range(left.next);
-            let done = work(args.get(request).unwrap_or_default());
+            let finished = work.run(args.get(request).unwrap_or_default());
             drop(args);
-            (left, done, begun.elapsed())
+            (left, Some(finished))
         };
-        let (left, done, took) = spawn_blocking(work).await?;
+        let done = spawn_blocking(work).await?;
         client.set_active(Now::read());
-        self.session.offload.set_done(done, took);
-        Ok(left)
+        Ok(done)
     }
 
     /// Runs the rest of a batch, and then the requests read after it.
-    fn go_on(&mut self, mut left: Left) -> Vec<u8> {
+    fn go_on(&mut self, mut left: Left, finished: Option<Finished>) -> Vec<u8> {
         let worker = Rc::clone(&self.worker);
         let mut part = Part::new(&worker);
         let input = left.input.get(left.start..).unwrap_or_default();
-        left.next = self.run_batch(input, &left.batch, left.next, &mut part);
+        let Executed { next, work } =
+            self.run_batch(input, &left.batch, (left.next, finished), &mut part);
+        (left.next, left.work) = (next, work);
         if left.next < left.batch.len() {
             self.left = Some(left);
         } else {
@@ -292,7 +294,7 @@ impl Connection {
             let rest = input.get(used..).unwrap_or_default();
             let mut batch = mem::take(&mut part.batch);
             let parsed = self.parser.parse(rest, &limits, &mut batch);
-            let next = self.run_batch(rest, &batch, 0, part);
+            let Executed { next, work } = self.run_batch(rest, &batch, (0, None), part);
             let start = used;
             used += self.parser.consume();
             if next < batch.len() {
@@ -302,6 +304,7 @@ impl Connection {
                     start,
                     batch,
                     next,
+                    work,
                 });
                 return used;
             }
@@ -318,11 +321,16 @@ impl Connection {
         }
     }
 
-    /// Runs the requests of a batch, starting at `first`. Returns the number of the first that is
-    /// left.
-    fn run_batch(&mut self, input: &[u8], batch: &Batch, first: usize, part: &mut Part) -> usize {
+    /// Runs the requests of a batch, starting at `first`, whose work may be finished.
+    fn run_batch(
+        &mut self,
+        input: &[u8],
+        batch: &Batch,
+        (first, finished): (usize, Option<Finished>),
+        part: &mut Part,
+    ) -> Executed {
         if batch.is_empty() {
-            return 0;
+            return Executed::default();
         }
         let mut args = recycle(self.worker.args.take());
         batch.resolve(input, &mut args);
@@ -338,16 +346,16 @@ impl Connection {
             last: None,
             out: &mut part.out,
         };
-        let next = execute(&mut turn, batch, &args, first);
+        let executed = execute(&mut turn, batch, &args, first, finished);
         let last = turn.last;
         let mut state = self.session.client.state.lock();
-        state.commands += u64::try_from(next - first).unwrap_or(0);
+        state.commands += u64::try_from(executed.next - first).unwrap_or(0);
         if let Some(command) = last {
             state.last_command = command.name;
         }
         drop(state);
         self.worker.args.replace(recycle(args));
-        next
+        executed
     }
 
     fn refuse(&mut self, error: &ProtocolError, out: &mut Vec<u8>) {

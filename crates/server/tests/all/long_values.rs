@@ -228,6 +228,8 @@ fn a_look_up_is_counted_once_whatever_the_size() {
         "CF.SCANDUMP cuckoo 1",
         "CF.SCANDUMP large 1",
         "COPY short c",
+        "COPY a d",
+        "COPY f g",
     ] {
         let (hits_before, misses) = hits(&mut client);
         client.ok(line);

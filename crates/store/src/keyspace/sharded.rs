@@ -135,7 +135,11 @@ impl Keyspace {
     }
 
     /// Finds the value of a reader, in the keyspace or among those that were removed.
-    fn with_captured<R>(&self, id: u64, mut work: impl FnMut(&mut Value) -> R) -> Option<R> {
+    pub(crate) fn with_captured<R>(
+        &self,
+        id: u64,
+        mut work: impl FnMut(&mut Value) -> R,
+    ) -> Option<R> {
         for _ in 0..MAX_LOOKS {
             let (hash, key) = match self.captures.find(id)? {
                 Location::Removed(value) => return Some(work(&mut value.lock())),

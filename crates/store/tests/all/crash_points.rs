@@ -128,7 +128,9 @@ impl Machine {
         let mut next = 0;
         while next < batch.len() {
             turn.begun = turn.mark;
-            next = execute(&mut turn, &batch, &args, next);
+            let executed = execute(&mut turn, &batch, &args, next, None);
+            assert!(executed.work.is_none(), "no value is large");
+            next = executed.next;
         }
         let mut replies = Vec::new();
         let mut from = 0;

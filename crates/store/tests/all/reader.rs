@@ -1,16 +1,18 @@
 //! A large value is read in pieces as it was when the reader began, whatever happens to it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
 use everbloom_commands::Filter;
 use everbloom_files::Value;
+use everbloom_files::rdb::dump;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::snapshot::Snapshot;
 use everbloom_store::keyspace::{Footprint, Keyspace, View};
-use everbloom_store::reader::Reader;
+use everbloom_store::reader::{Copied, Reader};
 use everbloom_store::{Settings, Store};
 use proptest::prelude::*;
 
@@ -55,16 +57,15 @@ fn begin(store: &Arc<Store>, key: &[u8], part: Option<Range<u64>>) -> Option<Rea
 
 /// All bytes of a reader; `meddle` runs behind each piece.
 fn read(store: &Store, reader: &mut Reader, mut meddle: impl FnMut()) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let all = reader.read_all(|piece| {
+    let (mut bytes, mut piece) = (Vec::new(), Vec::new());
+    while reader.next(&mut piece) {
         // Writers need not wait.
         let shard = Keyspace::shard_of(store.keyspace.hash(KEY));
         assert!(store.keyspace.shard(shard).try_write().is_some());
-        bytes.extend_from_slice(piece);
+        bytes.extend_from_slice(&piece);
         meddle();
-        true
-    });
-    assert!(all, "the value was lost");
+    }
+    assert!(reader.is_at_end(), "the value was lost");
     bytes
 }
 
@@ -202,16 +203,115 @@ impl Model<'_> {
         let Some((reader, then, bytes)) = self.readers.get_mut(index) else {
             return;
         };
-        let ended = reader.read_all(|piece| {
-            bytes.extend_from_slice(piece);
-            false
-        });
+        let mut piece = Vec::new();
+        reader.next(&mut piece);
+        bytes.extend_from_slice(&piece);
         assert!(then.starts_with(bytes), "another moment");
-        if ended {
+        if reader.is_at_end() {
             assert_eq!(then.len(), bytes.len(), "the value was lost");
             drop(self.readers.remove(index));
         }
     }
+}
+
+fn payload(value: &Value) -> Vec<u8> {
+    dump(value, false, usize::MAX).unwrap()
+}
+
+/// Changes a value here and there: less than it takes to grow.
+fn alter(value: &mut Value, round: u32) {
+    let items = round * 2000..(round + 1) * 2000;
+    match value {
+        Value::Text(text) => {
+            for item in items {
+                let at = usize::try_from(item * 7919).unwrap() % LEN;
+                text.part_mut(at..at + 1).fill(u8::try_from(round).unwrap());
+            }
+            text.append(b"more").unwrap();
+        }
+        Value::Filter(Filter::Bloom(filter)) => filter.extend(items),
+        Value::Filter(Filter::Cuckoo(filter)) => {
+            items.for_each(|item| filter.insert(&item).unwrap());
+        }
+    }
+}
+
+/// The value changes at every place while it is copied, more than is copied at once in the end.
+#[test]
+fn a_copy_follows_the_value() {
+    let [classic, blocked] = [Layout::Classic, Layout::Blocked].map(|layout| {
+        let builder = ScalableBloomFilter::builder().layout(layout);
+        Value::Filter(builder.capacity(500_000).build().unwrap().into())
+    });
+    let cuckoo = Value::Filter(CuckooFilter::new(1_000_000).into());
+    for value in [text(255), classic, blocked, cuckoo] {
+        let store = store_with(value);
+        let rounds = Cell::new(0);
+        let go_on = || {
+            let round = rounds.replace(rounds.get() + 1);
+            if round < 30 {
+                change(&store, |view| {
+                    view.modify(0, KEY, |value| alter(value, round))
+                });
+            }
+            true
+        };
+        let copied = Copied::make(&store, 0, KEY, Now::default(), go_on);
+        let mut copied = copied.unwrap().unwrap();
+        assert!(copied.refresh(|| true));
+        change(&store, |view| {
+            let value = &view.get(0, KEY).unwrap().value;
+            assert!(copied.is_current(value));
+            assert!(payload(copied.value()) == payload(value));
+        });
+        change(&store, |view| view.modify(0, KEY, |value| alter(value, 99)));
+        change(&store, |view| {
+            let value = &view.get(0, KEY).unwrap().value;
+            assert!(!copied.is_current(value));
+            let copy = copied.current(value).unwrap();
+            assert!(payload(&copy) == payload(value));
+        });
+        drop(copied);
+        let held = change(&store, |view| {
+            view.get(0, KEY).unwrap().value.capture().is_active()
+        });
+        assert!(!held, "the reader has ended");
+    }
+}
+
+/// Another value, or one with other arrays, is not the one that was copied.
+#[test]
+fn a_copy_of_another_value_is_none() {
+    let builder = CuckooFilter::builder().capacity(1 << 17).expansion(1);
+    let mut grown = builder.build().unwrap();
+    (0..200_000_u32).for_each(|item| grown.insert(&item).unwrap());
+    assert!(grown.tables() > 1);
+    // A table is dropped, and another one is made in its place.
+    let replace_table = |value: &mut Value| {
+        let Value::Filter(Filter::Cuckoo(filter)) = value else {
+            return;
+        };
+        (0..200_000_u32).for_each(|item| assert!(filter.remove(&item)));
+        assert_eq!(filter.tables(), 1);
+        (0..200_000_u32).for_each(|item| filter.insert(&item).unwrap());
+    };
+    let replace = |value: &mut Value| *value = text(1);
+    let changes: [&dyn Fn(&mut Value); 2] = [&replace_table, &replace];
+    for alter in changes {
+        let store = store_with(Value::Filter(grown.clone().into()));
+        let mut copied = Copied::make(&store, 0, KEY, Now::default(), || true);
+        let copied = copied.as_mut().unwrap().as_mut().unwrap();
+        change(&store, |view| view.modify(0, KEY, alter));
+        assert!(!copied.refresh(|| true));
+        change(&store, |view| {
+            let value = &view.get(0, KEY).unwrap().value;
+            assert!(!copied.is_current(value) && copied.current(value).is_none());
+        });
+    }
+    let none = Copied::make(&store_with(text(0)), 0, b"none", Now::default(), || true);
+    assert!(none.unwrap().is_none());
+    let stopped = Copied::make(&store_with(text(0)), 0, KEY, Now::default(), || false);
+    assert!(stopped.is_err());
 }
 
 proptest! {
