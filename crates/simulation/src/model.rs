@@ -149,19 +149,21 @@ impl Model {
         }
     }
 
-    /// Replaces a key by a value of which nothing is known.
-    pub fn forget(&mut self, name: &str) {
-        self.put(
-            name,
-            match family(name) {
-                Family::Text => Value::Text(Vec::new()),
-                Family::Cuckoo => Value::Cuckoo(BTreeMap::new()),
-                _ => Value::Bloom(Bloom {
-                    items: Default::default(),
-                    rate: None,
-                }),
-            },
-        );
+    /// A copy in pieces has begun: a value of the same kind, in which nothing must be found yet.
+    pub fn begin_copy(&mut self, from: &str, to: &str, now: u64) {
+        let Some(mut value) = self.get(from, now).map(|key| key.value.clone()) else {
+            return;
+        };
+        match &mut value {
+            Value::Text(text) => text.clear(),
+            Value::Bloom(bloom) => {
+                bloom.items.clear();
+                bloom.rate = None;
+            }
+            Value::Window(window) => window.items.clear(),
+            Value::Cuckoo(items) => items.clear(),
+        }
+        self.put(to, value);
     }
 
     fn text_mut(&mut self, name: &str, now: u64) -> &mut Vec<u8> {

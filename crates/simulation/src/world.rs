@@ -546,7 +546,8 @@ impl World {
                     false => Err(format!("LOADCHUNK {to} {next}: {loaded:?}")),
                 };
             }
-            self.model.forget(to);
+            let now = self.now();
+            self.model.begin_copy(from, to, now);
             self.remember(end);
             iterator = *next;
         }

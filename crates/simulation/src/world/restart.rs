@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use everbloom_commands::Filter;
 use everbloom_files::Value as Stored;
 
 use super::{MAX_ITEMS, Moment, Verdict, World};
@@ -14,6 +15,7 @@ struct Found {
     key: String,
     expires_at: Option<u64>,
     text: Option<Vec<u8>>,
+    is_window: bool,
     items: BTreeSet<u32>,
 }
 
@@ -86,9 +88,10 @@ impl World {
                 return 0;
             }
             let changes = saved.saved_changes.load(relaxed);
-            return self
-                .moments
-                .partition_point(|moment| moment.changes < changes);
+            let is_older = |moment: &Moment| moment.changes < changes;
+            // Keys that expire are changes, too, and no moments.
+            let first = self.moments.partition_point(is_older);
+            return first.min(self.moments.len() - 1);
         }
         let written = store.journal.written();
         let is_written = |moment: &Moment| moment.position <= written;
@@ -128,6 +131,10 @@ impl World {
                     Stored::Text(text) => Some(text.to_vec()),
                     Stored::Filter(_) => None,
                 },
+                is_window: match value {
+                    Stored::Filter(Filter::Bloom(filter)) => filter.window().is_some(),
+                    _ => false,
+                },
                 items: BTreeSet::new(),
             });
         });
@@ -155,6 +162,9 @@ impl World {
             if key.expires_at != it.expires_at {
                 let (is, must) = (it.expires_at, key.expires_at);
                 return Err(format!("{} expires at {is:?}, not at {must:?}", it.key));
+            }
+            if matches!(key.value, Value::Window(_)) != it.is_window {
+                return Err(format!("{} is of another kind", it.key));
             }
             match &key.value {
                 Value::Text(text) if it.text.as_ref() != Some(text) => {
