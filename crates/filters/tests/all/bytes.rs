@@ -173,6 +173,8 @@ fn windowed() -> ScalableBloomFilter {
     let builder = ScalableBloomFilter::builder().capacity(80).error_rate(0.05);
     let built = builder.seed(1).window(Span::Ticks(40_000), 4, 1000).build();
     let mut filter = built.unwrap();
+    // An empty generation would pass its layer on instead of being dropped.
+    filter.insert("dropped");
     for now in [16_000, 56_000] {
         filter.advance_to(now).unwrap();
         filter.extend(WORDS);
