@@ -9,7 +9,7 @@ use everbloom_dev::Random;
 /// The limits belong to the whole process, so one plan is played at a time.
 static PLAYING: Mutex<()> = Mutex::new(());
 
-/// The value of each limit, in the order of [`all`], and the instructions for blocked filters.
+/// The value of each limit, in the order of `all`, and the instructions for blocked filters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits(Vec<usize>, Kernel);
 
