@@ -397,12 +397,11 @@ impl World {
 
     /// Notes what an operation does to watched keys.
     fn note_change(&mut self, op: &Op, reply: &Reply) {
-        if is_refusal(reply) {
-            return;
-        }
         for watched in self.watched.iter_mut().flatten() {
             match op {
+                Op::Flush(_) if is_refusal(reply) => {}
                 Op::Flush(_) if watched.was_there => watched.changed = Some(true),
+                // A filter for which there is no memory was opened to be changed, as in RedisBloom.
                 op if op.changes().contains(&watched.key.as_str()) => watched.changed = None,
                 _ => {}
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Settings;
 use super::foreign::{self, Foreign};
 use super::parameter::Parameter;
-use super::text::split_words;
+use super::text::{NO_MEMORY_VALUE, split_words};
 use crate::glob;
 
 /// Settings, and messages for the log about them.
@@ -46,7 +46,14 @@ pub fn load(args: &[OsString]) -> Result<Loaded, String> {
     loader.save_given = false;
     for words in sort(options)? {
         let applied = loader.apply(&words);
-        applied.map_err(|reason| format!("'--{}': {reason}", words.join(" ")))?;
+        applied.map_err(|reason| {
+            // CONFIG SET has Redis's words alone.
+            let example = match reason.as_str() {
+                NO_MEMORY_VALUE => ", such as 512mb or 4gb",
+                _ => "",
+            };
+            format!("'--{}': {reason}{example}", words.join(" "))
+        })?;
     }
     Ok(loader.loaded)
 }

@@ -221,6 +221,10 @@ fn errors_of_the_command_line_name_the_setting() {
             "--port 65536",
             "'--port 65536': argument must be between 0 and 65535 inclusive",
         ),
+        (
+            "--maxmemory 4xb",
+            "'--maxmemory 4xb': argument must be a memory value, such as 512mb or 4gb",
+        ),
         ("--port", "'--port': wrong number of arguments"),
         ("--port 1 2", "'--port 1 2': wrong number of arguments"),
         ("--nosuch 1", "'--nosuch 1': unknown setting 'nosuch'"),

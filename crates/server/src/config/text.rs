@@ -13,9 +13,12 @@ pub fn number<T: TryFrom<i64>>(text: &str, least: i64, most: i64) -> Result<T, S
     within(number, least, most)
 }
 
+/// Redis's error for what is no amount of memory.
+pub const NO_MEMORY_VALUE: &str = "argument must be a memory value";
+
 /// An amount of memory within bounds, with or without a unit.
 pub fn memory<T: TryFrom<i64>>(text: &str, least: i64, most: i64) -> Result<T, String> {
-    let bytes = bytes(text).ok_or("argument must be a memory value, such as 512mb or 4gb")?;
+    let bytes = bytes(text).ok_or(NO_MEMORY_VALUE)?;
     within(i64::try_from(bytes).unwrap_or(i64::MAX), least, most)
 }
 
@@ -173,7 +176,7 @@ mod tests {
         for text in ["", "kb", "-1", "1xb", "1.5gb", "1 gb", "99999999999999gb"] {
             assert_eq!(
                 memory::<u64>(text, 0, i64::MAX),
-                Err("argument must be a memory value, such as 512mb or 4gb".into()),
+                Err(NO_MEMORY_VALUE.into()),
                 "{text}"
             );
         }
