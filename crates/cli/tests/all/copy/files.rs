@@ -24,7 +24,8 @@ fn files_merge_to_the_bytes_of_bf_merge() {
     }
     let server = server();
     let mut client = server.client();
-    let window = ["dedup", "-q", "--window", "30d", "-c", "1000", "--state"];
+    // All hold both inputs with room to spare: the keys are random, and so is the rate of a full one.
+    let window = ["dedup", "-q", "--window", "30d", "-c", "40000", "--state"];
     let append = ["build", "-q", "--append"];
     let kinds: [(&str, &[&str], &[&str]); 3] = [
         ("windowed", &window, &window),
