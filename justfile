@@ -13,7 +13,7 @@ model:
 
 # Play seeds of the simulation: --seeds N, --seed N or --minutes M
 simulate *args:
-    cargo run -q -p everbloom-simulation -- {{ args }}
+    cargo run -q -p everbloom-simulation --example simulate -- {{ args }}
 
 # Formatting and lints, as CI has them
 lint:

@@ -69,9 +69,9 @@ impl Limits {
     /// Sets all of them until the guard is dropped.
     pub fn set(&self) -> Set {
         let guard = PLAYING.lock().unwrap_or_else(PoisonError::into_inner);
-        all()
-            .zip(&self.0)
-            .for_each(|(limit, value)| limit.set(*value));
+        for (limit, value) in all().zip(&self.0) {
+            assert!(limit.set(*value), "the feature drawn-limits is missing");
+        }
         assert!(kernel(self.1).select());
         Set { _guard: guard }
     }
@@ -109,7 +109,9 @@ pub struct Set {
 
 impl Drop for Set {
     fn drop(&mut self) {
-        all().for_each(|limit| limit.set(limit.ordinary()));
+        all().for_each(|limit| {
+            limit.set(limit.ordinary());
+        });
         assert!(kernel(0).select());
     }
 }

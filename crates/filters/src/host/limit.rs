@@ -67,9 +67,11 @@ impl Limit {
     }
 
     /// Gives it another value, or the nearest that it may have. Nothing else uses it meanwhile.
-    #[cfg(feature = "drawn-limits")]
-    pub fn set(&self, value: usize) {
+    /// False without the feature `drawn-limits`, unless it has that value.
+    pub fn set(&self, value: usize) -> bool {
         let value = value.clamp(self.least, self.ordinary);
+        #[cfg(feature = "drawn-limits")]
         self.drawn.store(value, Ordering::Relaxed);
+        self.get() == value
     }
 }
