@@ -86,8 +86,8 @@ fn serve(loaded: Loaded, log: &Log) -> Result<ExitCode, Failure> {
     }
     // This comes before the start of the server, so that no signal is lost.
     let signals = signals::catch()?;
-    let running =
-        Server::start(loaded.settings).map_err(|error| Failure::Other(error.to_string()))?;
+    let running = everbloom_watch::start(loaded.settings)
+        .map_err(|error| Failure::Other(error.to_string()))?;
     greet(running.server());
     signals::attend(signals, Arc::clone(running.server()), log.clone())?;
     running.wait_until_loaded();

@@ -8,8 +8,7 @@
 //! | the request is found, admitted, run under its locks, recorded | `dispatch` |
 //! | Redis's own commands | `native` |
 //! | a command's row, one call of it, and its locked keys | `call`, `locked` |
-//! | the figures for monitoring, over HTTP | `watch` |
-//! | keys, and the journal of effects | [`everbloom_store`] |
+//! //! | keys, and the journal of effects | [`everbloom_store`] |
 //!
 //! Around it: `start`, [`config`], `session` and `clients` (a connection from inside and from
 //! outside), `address`, `tls`, `watches`, `stats`, `slowlog`, `glob`, `system`.
@@ -39,13 +38,26 @@ mod system;
 mod tls;
 mod totals;
 mod version;
-mod watch;
 mod watches;
 mod work;
 
 pub use config::Settings;
 pub use server::Server;
 pub use start::{Running, StartError};
+
+/// What those need who look at a running server and change nothing, as `everbloom-watch` does. It may
+/// change at any time.
+#[doc(hidden)]
+pub mod window {
+    pub use crate::dispatch::admission::misconf;
+    pub use crate::native::table::registry;
+    pub use crate::net::listen::{Listener, listen_on_all};
+    pub use crate::stats::{
+        BUCKETS, CommandStats, Counter, Histogram, WorkerStats, error_codes, of_command,
+    };
+    pub use crate::system::{cpu_seconds, random_hex, resident_memory};
+    pub use crate::totals::{Database, Sent, databases, sent};
+}
 
 /// For tests and fuzzers: runs requests without sockets. It may change at any time.
 #[doc(hidden)]

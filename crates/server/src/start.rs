@@ -18,12 +18,11 @@ use crate::address::Address;
 use crate::config::Settings;
 use crate::dispatch::replay::Replayer;
 use crate::native::table::registry;
-use crate::net::listen::{Listener, listen, listen_on_all};
+use crate::net::listen::{Listener, listen};
 use crate::net::worker::{Accepted, Worker};
 use crate::net::{accept, connections};
 use crate::server::Server;
 use crate::stats::Sampler;
-use crate::watch::watch;
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
@@ -52,9 +51,9 @@ impl Server {
     /// Starts a server. When this returns, it accepts connections to its addresses.
     pub fn start(settings: Settings) -> Result<Running, StartError> {
         // First: a start that fails because the port is taken leaves no data directory.
-        let entrances = Entrances::open(&settings)?;
+        let listeners = listen(&settings).map_err(StartError::Entrance)?;
         let persistence = Persistence::open(&settings.data)?;
-        Self::start_with(settings, persistence, entrances)
+        Self::start_with(settings, persistence, listeners)
     }
 
     /// The same, with an open data directory, or none.
@@ -62,16 +61,15 @@ impl Server {
         settings: Settings,
         persistence: Option<Persistence>,
     ) -> Result<Running, StartError> {
-        let entrances = Entrances::open(&settings)?;
-        Self::start_with(settings, persistence, entrances)
+        let listeners = listen(&settings).map_err(StartError::Entrance)?;
+        Self::start_with(settings, persistence, listeners)
     }
 
     fn start_with(
         settings: Settings,
         persistence: Option<Persistence>,
-        entrances: Entrances,
+        listeners: Vec<Listener>,
     ) -> Result<Running, StartError> {
-        let Entrances { listeners, watched } = entrances;
         warn_without_password(&settings, &listeners);
         let workers = match settings.io_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -95,10 +93,6 @@ impl Server {
         let main = spawn("main", &server, |server| attend(server, listeners, senders));
         threads.push(main?);
         threads.push(spawn("expiry", &server, remove_expired)?);
-        if !watched.is_empty() {
-            let metrics = spawn("metrics", &server, |server| watch(server, watched));
-            threads.push(metrics?);
-        }
         let shared = Arc::clone(&server);
         let keeper = std::thread::Builder::new()
             .name("log".into())
@@ -108,24 +102,6 @@ impl Server {
             threads,
             keeper: Some(keeper),
         })
-    }
-}
-
-/// Where clients and watchers come in.
-struct Entrances {
-    listeners: Vec<Listener>,
-    watched: Vec<Listener>,
-}
-
-impl Entrances {
-    fn open(settings: &Settings) -> Result<Self, StartError> {
-        let listeners = listen(settings).map_err(StartError::Entrance)?;
-        let watched = match settings.metrics_port {
-            0 => Vec::new(),
-            port => listen_on_all(&settings.metrics_bind, port, false, settings.tcp_backlog)
-                .map_err(StartError::Entrance)?,
-        };
-        Ok(Self { listeners, watched })
     }
 }
 
@@ -168,6 +144,16 @@ impl Running {
     /// The server.
     pub fn server(&self) -> &Arc<Server> {
         &self.server
+    }
+
+    /// Runs work on a thread of its own, with an event loop. The work ends when the server stops.
+    pub fn run_beside<W: Future<Output = ()>>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(Arc<Server>) -> W + Send + 'static,
+    ) -> Result<(), StartError> {
+        self.threads.push(spawn(name, &self.server, work)?);
+        Ok(())
     }
 
     /// The first address it listens on, unless that is a Unix socket.

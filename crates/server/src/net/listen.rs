@@ -13,8 +13,10 @@ use crate::address::{Address, Entrance};
 use crate::config::Settings;
 
 /// A socket that clients connect to.
-pub(crate) struct Listener {
+pub struct Listener {
+    /// The socket, which listens already.
     pub socket: Socket,
+    /// Its address, and whether TLS is spoken there.
     pub entrance: Entrance,
 }
 
@@ -45,7 +47,7 @@ pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, String> {
 }
 
 /// Listens on a port of every address in a setting like `bind`.
-pub(crate) fn listen_on_all(
+pub fn listen_on_all(
     addresses: &[String],
     mut port: u16,
     tls: bool,

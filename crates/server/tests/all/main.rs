@@ -20,7 +20,6 @@ mod connection;
 mod differential;
 mod exactly_once;
 mod long_values;
-mod metrics;
 mod persistence;
 mod replace;
 #[path = "../support/mod.rs"]

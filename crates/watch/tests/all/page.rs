@@ -4,9 +4,7 @@ use everbloom_dev::wait_for;
 use everbloom_server::Settings;
 use serde_json::Value;
 
-use super::{HOSTILE, ask, scrape_after_a_walk, watched};
-use crate::persistence::common::logging;
-use crate::support::{Client, OfRunning};
+use super::{HOSTILE, ask, client, scrape_after_a_walk, watched};
 
 #[test]
 fn the_page_runs_nothing_but_its_own_script_and_is_not_kept() {
@@ -51,7 +49,7 @@ fn json(port: u16, path: &str) -> Value {
 #[test]
 fn the_page_asks_for_windows_and_for_what_refuses_items() {
     let (running, port) = watched(Settings::default());
-    let mut client = Client::of(&running);
+    let mut client = client(&running);
     client.ok("BF.RESERVE growing 0.01 50");
     client.ok("BF.RESERVE fixed 0.01 50 NONSCALING");
     client.ok("CF.RESERVE cuckoo 50 EXPANSION 0");
@@ -84,7 +82,7 @@ fn the_page_asks_for_windows_and_for_what_refuses_items() {
 #[test]
 fn the_page_asks_for_filters_by_page_and_for_one() {
     let (running, port) = watched(Settings::default());
-    let mut client = Client::of(&running);
+    let mut client = client(&running);
     for number in 0..300 {
         client.ok(&format!(
             "BF.RESERVE f{number:03} 0.01 {}",
@@ -149,7 +147,7 @@ fn the_page_asks_for_filters_by_page_and_for_one() {
 #[test]
 fn the_page_shows_the_last_minutes() {
     let (running, port) = watched(Settings::default());
-    let mut client = Client::of(&running);
+    let mut client = client(&running);
     wait_for("a sample with commands", || {
         client.ok("PING");
         let now = json(port, "/now.json");
@@ -172,9 +170,12 @@ fn the_page_shows_the_last_minutes() {
 #[test]
 fn the_page_shows_commands_errors_and_the_last_snapshot() {
     let folder = tempfile::tempdir().unwrap();
-    let (running, port) = watched(logging(folder.path()));
+    let mut settings = Settings::default();
+    settings.data.dir = Some(folder.path().into());
+    settings.data.appendonly = true;
+    let (running, port) = watched(settings);
     running.wait_until_loaded();
-    let mut client = Client::of(&running);
+    let mut client = client(&running);
     client.ok("BF.ADD key a");
     client.ok("BF.ADD key b");
     client.line("SET text x");

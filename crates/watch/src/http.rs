@@ -20,11 +20,10 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use super::metrics::{self, Watch};
-use super::page::{self, Query};
-use crate::dispatch::admission;
-use crate::server::Server;
-use crate::system;
+use crate::metrics::{self, Watch};
+use crate::page::{self, Query};
+use everbloom_server::Server;
+use everbloom_server::window::{misconf, random_hex};
 
 /// The maximum number of connections; a further one replaces the oldest.
 const MAX_CONNECTIONS: usize = 64;
@@ -187,7 +186,7 @@ fn json(value: serde_json::Value) -> Page {
 
 /// The page for people. Only the style and the script with its nonce are active.
 fn html() -> Page {
-    let nonce = system::random_hex(32);
+    let nonce = random_hex(32);
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
          connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
@@ -222,6 +221,6 @@ fn not_ready(server: &Server) -> Option<String> {
     if server.store.health.is_loading() {
         return Some("LOADING the data of an earlier run is being loaded".into());
     }
-    let refusal = admission::misconf(server, &server.config.snapshot());
+    let refusal = misconf(server, &server.config.snapshot());
     refusal.map(std::borrow::Cow::into_owned)
 }

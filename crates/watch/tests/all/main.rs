@@ -15,17 +15,30 @@ mod text;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
-use crate::support::server;
-use everbloom_dev::{PATIENCE, free_port, wait_for};
+use everbloom_dev::{Client, PATIENCE, free_port, wait_for};
 use everbloom_server::{Running, Settings};
+
+/// These settings for a server on a port of its own.
+fn local(settings: Settings) -> Settings {
+    Settings {
+        bind: vec!["127.0.0.1".into()],
+        port: 0,
+        ..settings
+    }
+}
+
+fn client(running: &Running) -> Client {
+    Client::connect(running.addr().unwrap())
+}
 
 /// A server and the port of its metrics.
 fn watched(settings: Settings) -> (Running, u16) {
     let metrics_port = free_port();
-    let running = server(Settings {
+    let running = everbloom_watch::start(Settings {
         metrics_port,
-        ..settings
+        ..local(settings)
     });
+    let running = running.unwrap();
     (running, metrics_port)
 }
 

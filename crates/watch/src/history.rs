@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use everbloom_store::clock::Now;
 
-use crate::server::Server;
-use crate::stats::{BUCKETS, Histogram};
-use crate::system;
+use everbloom_server::Server;
+use everbloom_server::window::{BUCKETS, Histogram, resident_memory};
 
 /// The time from one sample to the next.
 pub const STEP: Duration = Duration::from_secs(2);
@@ -118,7 +117,7 @@ impl History {
         let [at_seconds, used, resident] = [
             Now::read().seconds(),
             server.used_memory(),
-            system::resident_memory().unwrap_or(0),
+            resident_memory().unwrap_or(0),
         ]
         .map(|number| Some(float(number)));
         let rate = Some(float(grown.calls) / seconds);

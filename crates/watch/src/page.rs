@@ -14,14 +14,12 @@ use everbloom_store::keyspace::Footprint;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use serde_json::{Value, json};
 
-use super::figures::{Figures, kind_name, label};
-use super::forecast;
-use super::metrics::{Watch, seconds};
-use super::table::{Reading, Row};
-use crate::native::table::registry;
-use crate::server::Server;
-use crate::stats;
-use crate::totals::sent;
+use crate::figures::{Figures, kind_name, label};
+use crate::forecast;
+use crate::metrics::{Watch, seconds};
+use crate::table::{Reading, Row};
+use everbloom_server::Server;
+use everbloom_server::window::{error_codes, registry, sent};
 
 /// The page. NONCE is replaced by the nonce of a response.
 pub const HTML: &str = include_str!("page.html");
@@ -82,7 +80,7 @@ pub fn now(watch: &Watch, trouble: Option<String>) -> Value {
         "maxmemory": server.config.snapshot().maxmemory,
         "samples": history.samples,
         "commands": commands(server),
-        "errors": stats::error_codes(&server.workers),
+        "errors": error_codes(&server.workers),
         "snapshot": snapshot(server),
     })
 }

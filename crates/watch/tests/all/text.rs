@@ -7,13 +7,12 @@ use std::process::{Command, Stdio};
 use everbloom_dev::{peers, wait_for};
 use everbloom_server::{Running, Settings};
 
-use super::{HOSTILE, scrape, scrape_after_a_walk, scrape_as, watched};
-use crate::support::{Client, OfRunning};
+use super::{HOSTILE, client, scrape, scrape_after_a_walk, scrape_as, watched};
 
 /// A server after commands of all kinds.
 fn busy() -> (Running, u16) {
     let (running, port) = watched(Settings::default());
-    let mut client = Client::of(&running);
+    let mut client = client(&running);
     for line in [
         "BF.RESERVE classic 0.001 10000",
         "BF.RESERVE blocked 0.01 10000 LAYOUT BLOCKED",
@@ -137,7 +136,7 @@ fn a_histogram_says_how_long_commands_took() {
         enable_debug_command: "yes".into(),
         ..Settings::default()
     });
-    let mut client = Client::of(&running);
+    let mut client = client(&running);
     for _ in 0..10 {
         client.ok("PING");
     }
@@ -171,7 +170,7 @@ fn a_histogram_says_how_long_commands_took() {
 #[test]
 fn a_filter_is_seen_once_a_walk_has_passed_it() {
     let (running, port) = watched(Settings::default());
-    let mut client = Client::of(&running);
+    let mut client = client(&running);
     wait_for("the first walk", || {
         scrape(port).contains("everbloom_filters{")
     });
@@ -237,7 +236,7 @@ fn read(path: &str) -> String {
 
 #[test]
 fn the_alerts_and_the_guide_name_metrics_that_there_are() {
-    let known = include_str!("../../../src/watch/metrics.txt");
+    let known = include_str!("../../src/metrics.txt");
     let known: BTreeSet<&str> = known
         .lines()
         .filter_map(|line| line.split(' ').next())

@@ -22,15 +22,14 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::figures::kind_name;
-use super::filters::{Found, Named};
-use super::history::History;
-use crate::dispatch::admission;
-use crate::native::table::registry;
-use crate::server::Server;
-use crate::stats::{self, CommandStats, Counter, Histogram, WorkerStats};
-use crate::system;
-use crate::totals::{self, Database, Sent, sent};
+use crate::figures::kind_name;
+use crate::filters::{Found, Named};
+use crate::history::History;
+use everbloom_server::Server;
+use everbloom_server::window::{
+    CommandStats, Counter, Database, Histogram, Sent, WorkerStats, cpu_seconds, databases,
+    error_codes, misconf, of_command, registry, resident_memory, sent,
+};
 
 /// A line for each family: its name and its help.
 const HELP: &str = include_str!("metrics.txt");
@@ -203,10 +202,10 @@ fn load(figure: &AtomicU64) -> u64 {
 fn process(page: &mut Page<'_>, started: u64) -> fmt::Result {
     let version = [("version", env!("CARGO_PKG_VERSION").into())];
     page.put_each("everbloom_build_info", [(version, 1_u64)].into_iter())?;
-    let (user, kernel) = system::cpu_seconds().unwrap_or_default();
+    let (user, kernel) = cpu_seconds().unwrap_or_default();
     page.put("process_cpu_seconds_total", user + kernel)?;
     page.put("process_start_time_seconds", started)?;
-    let resident = system::resident_memory().unwrap_or(0);
+    let resident = resident_memory().unwrap_or(0);
     page.put("process_resident_memory_bytes", resident)
 }
 
@@ -250,7 +249,7 @@ fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     let histogram = "everbloom_command_duration_seconds";
     page.family(histogram, MetricType::Histogram, |mut families| {
         for it in &sent {
-            let (buckets, count) = durations(stats::of_command(&server.workers, it.index));
+            let (buckets, count) = durations(of_command(&server.workers, it.index));
             let labels = [("command", it.name)];
             let mut family = families.encode_family(&labels)?;
             let sum = seconds(it.nanos);
@@ -258,7 +257,7 @@ fn commands(page: &mut Page<'_>, server: &Server) -> fmt::Result {
         }
         Ok(())
     })?;
-    let codes = stats::error_codes(&server.workers).into_iter();
+    let codes = error_codes(&server.workers).into_iter();
     let codes = codes.map(|(code, count)| ([("code", code.into())], count));
     page.put_each("everbloom_error_replies_total", codes)
 }
@@ -298,7 +297,7 @@ fn memory(page: &mut Page<'_>, server: &Server) -> fmt::Result {
 
 fn keyspace(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     let view = Footprint::none().lock(&server.store.keyspace, false, Now::read());
-    let used = totals::databases(&view);
+    let used = databases(&view);
     let each = |of: fn(&Database) -> usize| {
         let rows = used.iter();
         rows.map(move |it| ([("db", Cow::from(it.number.to_string()))], of(it)))
@@ -310,7 +309,7 @@ fn keyspace(page: &mut Page<'_>, server: &Server) -> fmt::Result {
 fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     let (store, journal) = (&server.store, &server.store.journal);
     page.put("everbloom_loading", u64::from(store.health.is_loading()))?;
-    let refused = admission::misconf(server, &server.config.snapshot()).is_some();
+    let refused = misconf(server, &server.config.snapshot()).is_some();
     page.put("everbloom_writes_refused", u64::from(refused))?;
     let Some(figures) = store.persistence().map(|it| &it.figures) else {
         return Ok(());

@@ -6,8 +6,7 @@ use std::net::TcpStream;
 use everbloom_dev::{free_port, wait_for};
 use everbloom_server::Settings;
 
-use super::{ask, connect, rest, scrape, watched};
-use crate::support::{Client, OfRunning, server};
+use super::{ask, client, connect, local, rest, scrape, watched};
 
 #[test]
 fn nothing_but_the_pages_is_to_be_read() {
@@ -46,7 +45,7 @@ fn nothing_but_the_pages_is_to_be_read() {
 #[test]
 fn at_home_only_names_of_our_own_are_answered() {
     let (running, port) = watched(Settings::default());
-    Client::of(&running).ok("BF.ADD secret x");
+    client(&running).ok("BF.ADD secret x");
     let code = |path: &str, host: &str| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let response = rest(connect(port, request.as_bytes()));
@@ -96,7 +95,7 @@ fn at_home_only_names_of_our_own_are_answered() {
 #[test]
 fn without_the_setting_there_is_no_port() {
     let port = free_port();
-    let running = server(Settings::default());
+    let running = everbloom_watch::start(local(Settings::default())).unwrap();
     assert_eq!(running.server().config.snapshot().metrics_port, 0);
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
 }
@@ -109,7 +108,7 @@ fn a_port_that_is_taken_is_an_error() {
         metrics_port,
         ..Settings::default()
     };
-    let error = everbloom_server::Server::start(settings).unwrap_err();
+    let error = everbloom_watch::start(settings).unwrap_err();
     let address = format!("cannot listen on 127.0.0.1:{metrics_port}");
     assert!(error.to_string().starts_with(&address), "{error}");
 }
@@ -139,7 +138,7 @@ fn what_is_no_http_is_turned_away() {
     let response = rest(stream);
     assert!(!response.contains("200 OK"), "{response}");
     scrape(port);
-    Client::of(&running).ok("PING");
+    client(&running).ok("PING");
 }
 
 /// Clients that send half a request are closed, after a while or when more of them come, and nobody
@@ -150,7 +149,7 @@ fn nobody_waits_for_clients_that_send_half_a_request() {
     let answered_meanwhile = || {
         let mut slow: Vec<_> = (0..112).map(|_| connect(port, HALF)).collect();
         // Commands do not notice.
-        Client::of(&running).ok("PING");
+        client(&running).ok("PING");
         assert_eq!(ask(port, "GET", "/health").1, "ok\n");
         let newest = slow.split_off(112 - 16);
         let are_open = newest.iter().all(is_open);
@@ -199,7 +198,7 @@ fn it_is_ready_when_clients_can_write() {
     assert!(scrape(port).contains("\neverbloom_loading 1\n"));
     health.set_loading(false);
     // The directory goes, so that a snapshot fails.
-    let mut client = Client::of(&running);
+    let mut client = client(&running);
     client.ok("SET a 1");
     let text = scrape(port);
     let fsyncs = text.split("\neverbloom_log_fsyncs_total ").nth(1).unwrap();
