@@ -46,10 +46,7 @@ pub enum BuildError {
     #[error("only a filter in the blocked layout can be changed by several threads at once")]
     Layout,
     /// A window was given for the classic layout, or its numbers are out of range.
-    #[error(
-        "a window needs the blocked layout, a length, and 1 to {} generations",
-        crate::window::MAX_GENERATIONS
-    )]
+    #[error("a window needs the blocked layout, a length, and 1 to 64 generations")]
     Window,
     /// A layer would be larger than the limit.
     #[error("a bit array of {bytes} bytes is over the limit")]

@@ -23,66 +23,43 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-pub mod bytes;
-pub mod dcso;
-pub mod guava;
-pub mod hash;
-pub mod host;
-pub mod redisbloom;
-pub mod sizing;
-
-#[cfg(target_has_atomic = "64")]
-mod atomic;
 mod bits;
-mod blocked;
-mod builder;
-mod classic;
+mod bloom;
 mod cuckoo;
 mod error;
-mod fixed;
-mod group;
-mod hasher;
-mod huge;
-mod item;
+mod formats;
+pub mod hash;
+pub mod host;
 mod layer;
-mod layout;
 #[doc(hidden)]
 pub mod limits;
 mod math;
-mod pages;
-mod scalable;
-#[cfg(feature = "serde")]
-mod serde;
-mod sets;
-mod shape;
-mod stats;
-mod union;
-mod valkey;
-mod window;
-mod windowed;
+pub mod sizing;
 
 /// For the fuzzer: whether all ways to test blocks agree.
 #[cfg(fuzzing)]
 #[must_use]
 pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hashes: u32) -> bool {
-    blocked::tests::kernels_agree(arrays, items, mask, hashes)
+    bits::blocks::tests::kernels_agree(arrays, items, mask, hashes)
 }
 
 #[cfg(target_has_atomic = "64")]
-pub use atomic::AtomicBloomFilter;
-pub use builder::{BloomBuilder, CuckooBuilder, ScalableBuilder};
-#[cfg(feature = "std")]
-pub use bytes::ReadError;
-pub use bytes::{BloomView, BytesError};
+pub use bloom::atomic::AtomicBloomFilter;
+pub use bloom::builder::{BloomBuilder, ScalableBuilder};
+pub use bloom::fixed::BloomFilter;
+pub use bloom::scalable::{Inserted, ScalableBloomFilter};
+pub use bloom::sets::{ShrinkError, UnionError};
+pub use bloom::stats::Stats;
+pub use bloom::window::{Generation, MAX_GENERATIONS, Span, Window};
+pub use bloom::windowed::WindowedBloomFilter;
 pub use cuckoo::CuckooFilter;
+pub use cuckoo::builder::CuckooBuilder;
 pub use error::{BuildError, CuckooError, InsertError};
-pub use fixed::BloomFilter;
-pub use hasher::FilterHasher;
-pub use item::{Hashed, Item};
+#[cfg(feature = "std")]
+pub use formats::bytes::ReadError;
+pub use formats::bytes::{BloomView, BytesError};
+pub use formats::{bytes, dcso, guava, redisbloom};
+pub use hash::filter_hasher::FilterHasher;
+pub use hash::item::{Hashed, Item};
 pub use layer::Layer;
-pub use layout::Layout;
-pub use scalable::{Inserted, ScalableBloomFilter};
-pub use sets::{ShrinkError, UnionError};
-pub use stats::Stats;
-pub use window::{Generation, MAX_GENERATIONS, Span, Window};
-pub use windowed::WindowedBloomFilter;
+pub use layer::layout::Layout;

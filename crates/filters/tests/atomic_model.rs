@@ -4,7 +4,7 @@
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)]
 
-#[path = "../src/blocked/words.rs"]
+#[path = "../src/bits/blocks/words.rs"]
 mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -108,7 +108,7 @@ mod tests {
 
     use super::super::table::LOOKED;
     use super::*;
-    use crate::redisbloom::CuckooParts;
+    use crate::formats::redisbloom::CuckooParts;
 
     /// A filter with these slots, in tables of as many buckets, or each of twice as many.
     fn loaded(slots: &[u8], buckets: u64, bucket_size: u8, expansion: u16) -> CuckooFilter {

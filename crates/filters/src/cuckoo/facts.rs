@@ -5,9 +5,9 @@ use core::mem::size_of;
 use super::CuckooFilter;
 use super::place::FINGERPRINTS;
 use super::table::Table;
+use crate::bits::memory::spilled;
+use crate::bloom::stats::Stats;
 use crate::math::{exp_m1, ln_1p};
-use crate::scalable::spilled;
-use crate::stats::Stats;
 
 impl CuckooFilter {
     /// Items inserted and not removed.

@@ -5,10 +5,12 @@
 //! both are full, another fingerprint of the bucket makes room and goes to its own other bucket.
 //! That bucket is found from the fingerprint alone, so the item is not needed for it.
 
+pub(crate) mod builder;
 mod closed;
 mod compact;
 mod facts;
 mod growth;
+pub(crate) mod parts;
 mod place;
 mod table;
 
@@ -21,9 +23,9 @@ use smallvec::SmallVec;
 
 use crate::error::InsertError;
 use crate::hash::CuckooHash;
-use crate::host::Capture;
-use crate::item::Item;
-use crate::limits;
+use crate::hash::item::Item;
+use crate::layer::capture::Capture;
+use crate::limits::{self, MAX_GROUP};
 pub(crate) use place::Place;
 pub(crate) use table::{Table, Watch};
 
@@ -32,9 +34,6 @@ pub(crate) const MAX_EXPANSION: u16 = 32768;
 
 /// The most tables a filter grows to.
 pub(crate) const MAX_TABLES: usize = u16::MAX as usize;
-
-/// The number of items of a batch that are prefetched together.
-const GROUP: usize = 32;
 
 /// A filter whose items can be removed, and that counts how often it has each. It equals, bit for
 /// bit, the value of a key of the `CF.*` commands.
@@ -183,7 +182,7 @@ impl CuckooFilter {
     /// ```
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let mut items = items.into_iter();
-        let mut group = SmallVec::<[Place; GROUP]>::new();
+        let mut group = SmallVec::<[Place; MAX_GROUP]>::new();
         while self.prepare_group(&mut items, &mut group) {
             let places = group.iter();
             places.for_each(|place| emit(self.contains_place(*place)));
@@ -214,7 +213,7 @@ impl CuckooFilter {
     ) {
         let mut items = items.into_iter();
         let (mut left, mut tables) = (max_growth, self.tables.len());
-        let mut group = SmallVec::<[Place; GROUP]>::new();
+        let mut group = SmallVec::<[Place; MAX_GROUP]>::new();
         while self.prepare_group(&mut items, &mut group) {
             for &place in &group {
                 let reply = self.insert_place(place, absent, left);
@@ -235,7 +234,7 @@ impl CuckooFilter {
     fn prepare_group(
         &self,
         items: &mut impl Iterator<Item: Item>,
-        group: &mut SmallVec<[Place; GROUP]>,
+        group: &mut SmallVec<[Place; MAX_GROUP]>,
     ) -> bool {
         group.clear();
         group.extend(

@@ -13,10 +13,10 @@ use core::ops::Range;
 use smallvec::SmallVec;
 
 use super::place::{Place, other};
-use crate::bits::{self, AllocError};
-use crate::host::Capture;
-use crate::huge::HugePages;
-use crate::pages::{self, STEP};
+use crate::bits::huge::HugePages;
+use crate::bits::memory::{self, AllocError};
+use crate::bits::pages::{self, STEP};
+use crate::layer::capture::Capture;
 
 #[cfg(test)]
 std::thread_local! {
@@ -56,7 +56,7 @@ impl Table {
         let slots = buckets.get().checked_mul(bucket_size.into());
         let slots = usize::try_from(slots.ok_or(AllocError)?).map_err(|_| AllocError)?;
         Ok(Table {
-            slots: bits::zeroed(slots)?,
+            slots: memory::zeroed(slots)?,
             buckets,
             bucket_size,
             used: 0,
@@ -73,7 +73,7 @@ impl Table {
             return None;
         }
         let mut table = Table {
-            slots: bits::boxed(slots),
+            slots: memory::boxed(slots),
             buckets,
             bucket_size,
             used: 0,
@@ -126,7 +126,7 @@ impl Table {
     #[inline]
     pub(crate) fn prefetch(&self, place: Place) {
         for bucket in place.buckets() {
-            bits::prefetch(self.slots.as_ptr().wrapping_add(self.bucket(bucket).start));
+            memory::prefetch(self.slots.as_ptr().wrapping_add(self.bucket(bucket).start));
         }
     }
 
@@ -281,7 +281,7 @@ impl Table {
 
     /// Passes the slots to `relocate`, which may move them; their number must not change.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
-        bits::relocate(&mut self.slots, relocate);
+        memory::relocate(&mut self.slots, relocate);
     }
 
     fn huge_pages(&self) -> HugePages<'_> {
@@ -299,7 +299,7 @@ fn count(slots: &[u8]) -> u64 {
 
 impl Clone for Table {
     fn clone(&self) -> Table {
-        let slots = bits::copied(&self.slots);
+        let slots = memory::copied(&self.slots);
         let copy = Table { slots, ..*self };
         copy.huge_pages().collapse_since(0, copy.used);
         copy

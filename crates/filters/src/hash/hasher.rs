@@ -3,7 +3,7 @@
 use super::keyed::Secrets;
 use super::murmur::murmur64a;
 use super::pair::{HashPair, HashWidth};
-use crate::valkey::ValkeyBloom;
+use crate::hash::valkey::ValkeyBloom;
 
 /// Hashes the items of a filter.
 #[derive(Clone, Copy)]

@@ -8,13 +8,16 @@
 //!
 //! [`murmur3_x64_128`] is the hash of [Guava's filters](crate::guava).
 
+pub(crate) mod filter_hasher;
 mod hasher;
+pub(crate) mod item;
 mod keyed;
 mod modulus;
 mod murmur;
 mod murmur3;
 mod pair;
 mod sip;
+pub(crate) mod valkey;
 
 pub use hasher::ItemHasher;
 #[cfg(test)]

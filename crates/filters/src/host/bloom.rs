@@ -4,13 +4,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::Capture;
-use super::capture::part_of;
-use crate::bits::prefetch_value;
-use crate::classic::RUN;
-use crate::item::Item;
+use crate::bits::memory::prefetch_value;
+use crate::bloom::scalable::ScalableBloomFilter;
+use crate::hash::item::Item;
 use crate::layer::Layer;
-use crate::scalable::ScalableBloomFilter;
+use crate::layer::capture::{Capture, part_of};
+use crate::layer::classic::RUN;
 
 impl ScalableBloomFilter {
     /// Prefetches the headers of the bits, if there are any. It reads the filter struct, so call

@@ -4,12 +4,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::Capture;
-use super::capture::part_of;
-use crate::bits::prefetch_value;
+use crate::bits::memory::prefetch_value;
 use crate::cuckoo::{CuckooFilter, Place, Table};
 use crate::error::InsertError;
-use crate::item::Item;
+use crate::hash::item::Item;
+use crate::layer::capture::{Capture, part_of};
 
 /// An item hashed for a cuckoo filter. [Example](CuckooFilter::prepare).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,16 +32,14 @@
 //! ```
 
 mod bloom;
-mod capture;
 mod cuckoo;
-mod limit;
 #[cfg(feature = "std")]
 pub mod memory;
 mod sample;
 
-pub use crate::bits::{prefetch_value as prefetch, zeros};
-pub use crate::blocked::Instructions;
-pub use capture::Capture;
+pub use crate::bits::blocks::Instructions;
+pub use crate::bits::memory::{prefetch_value as prefetch, zeros};
+pub use crate::layer::capture::Capture;
+pub use crate::limits::Limit;
 pub use cuckoo::Prepared;
-pub use limit::Limit;
 pub use sample::Sample;

@@ -4,11 +4,11 @@
 //! blocked layout the error rate is a mean over the blocks: crowded blocks err most, and the mean
 //! fill ratio alone would give too low a rate. So each sampled block is measured separately.
 
-use crate::bits::count_ones;
+use crate::bits::array::count_ones;
+use crate::bloom::scalable::ScalableBloomFilter;
 use crate::layer::Layer;
-use crate::layout::Layout;
+use crate::layer::layout::Layout;
 use crate::math::{exp_m1, ln_1p, powf, saturating_sum, sqrt};
-use crate::scalable::ScalableBloomFilter;
 use crate::sizing::textbook::error_rate_from_fill;
 
 /// The most blocks of a filter that are read: one megabyte.

@@ -1,5 +1,10 @@
 //! One layer of a filter: its parameters, its item count and its bits.
 
+pub(crate) mod capture;
+pub(crate) mod classic;
+pub(crate) mod layout;
+pub(crate) mod shape;
+
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -7,20 +12,21 @@ use alloc::vec::Vec;
 use core::mem::size_of;
 use core::ops::Range;
 
-use crate::bits::{BitArray, prefetch_value};
-use crate::blocked::BlockedBits;
-use crate::classic::{ClassicBits, RUN};
+use crate::bits::array::BitArray;
+use crate::bits::blocks::BlockedBits;
+use crate::bits::fill::Fill;
+use crate::bits::huge::HugePages;
+use crate::bits::memory::prefetch_value;
+use crate::bits::pages::{self, STEP};
 use crate::error::BuildError;
+use crate::hash::item::Item;
+use crate::hash::valkey::ValkeyBloom;
 use crate::hash::{HashPair, HashWidth, Hasher, Key};
-use crate::huge::HugePages;
-use crate::item::Item;
-use crate::layout::Layout;
-use crate::pages::{self, STEP};
-use crate::shape::Shape;
 use crate::sizing::LayerSize;
 use crate::sizing::blocked::BlockedSize;
-use crate::stats::Fill;
-use crate::valkey::ValkeyBloom;
+use classic::{ClassicBits, RUN};
+use layout::Layout;
+use shape::Shape;
 
 /// One bit array of a filter: fixed in size, made for a capacity and an error rate. All layers of a
 /// filter have the same layout, and in the blocked one the same key.
@@ -213,7 +219,7 @@ impl Layer {
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.bits {
             Bits::Classic(bits) => bits.as_bytes(),
-            Bits::Blocked(bits) => Cow::Borrowed(bits.array.as_bytes()),
+            Bits::Blocked(bits) => Cow::Borrowed(bits.blocks.array.as_bytes()),
         }
     }
 
@@ -240,7 +246,7 @@ impl Layer {
     fn huge_pages(&self) -> HugePages<'_> {
         let (bytes, touched) = match &self.bits {
             Bits::Classic(bits) => (bits.dense().unwrap_or_default(), self.hashes()),
-            Bits::Blocked(bits) => (bits.array.as_bytes(), 1),
+            Bits::Blocked(bits) => (bits.blocks.array.as_bytes(), 1),
         };
         HugePages { bytes, touched }
     }
@@ -267,7 +273,7 @@ impl Layer {
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.bits {
             Bits::Classic(bits) => bits.memory(),
-            Bits::Blocked(bits) => size_of::<BlockedBits>() + bits.array.memory_usage(),
+            Bits::Blocked(bits) => size_of::<BlockedBits>() + bits.blocks.array.memory_usage(),
         }
     }
 
@@ -285,7 +291,7 @@ impl Layer {
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bits {
             Bits::Classic(bits) => bits.as_bytes_mut(),
-            Bits::Blocked(bits) => bits.array.as_bytes_mut(),
+            Bits::Blocked(bits) => bits.blocks.array.as_bytes_mut(),
         }
     }
 
@@ -293,7 +299,7 @@ impl Layer {
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         match &mut self.bits {
             Bits::Classic(bits) => bits.relocate(relocate),
-            Bits::Blocked(bits) => bits.array.relocate(relocate),
+            Bits::Blocked(bits) => bits.blocks.array.relocate(relocate),
         }
     }
 
@@ -315,7 +321,7 @@ impl Layer {
                 Some(valkey) => Hasher::Valkey(**valkey),
                 None => Hasher::Classic(width),
             },
-            Bits::Blocked(bits) => Hasher::Blocked(bits.secrets),
+            Bits::Blocked(bits) => Hasher::Blocked(bits.blocks.secrets),
         }
     }
 
@@ -327,7 +333,7 @@ impl Layer {
                 Some(valkey) => item.hash_with(&**valkey),
                 None => item.hash_with(&width),
             },
-            Bits::Blocked(bits) => item.hash_with(&bits.secrets),
+            Bits::Blocked(bits) => item.hash_with(&bits.blocks.secrets),
         }
     }
 
@@ -366,7 +372,7 @@ impl Layer {
     pub(crate) fn prefetch_short(&self) -> bool {
         let bytes = match &self.bits {
             Bits::Classic(bits) => bits.dense().unwrap_or_default(),
-            Bits::Blocked(bits) => bits.array.as_bytes(),
+            Bits::Blocked(bits) => bits.blocks.array.as_bytes(),
         };
         let is_short = bytes.len() <= SHORT;
         if is_short {
@@ -380,7 +386,7 @@ impl Layer {
     pub(crate) fn prefetch(&self, pair: HashPair, most: u32) {
         match &self.bits {
             Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).prefetch_item(pair, most),
-            Bits::Blocked(bits) => bits.array.prefetch(pair.a),
+            Bits::Blocked(bits) => bits.blocks.array.prefetch(pair.a),
         }
     }
 
@@ -429,7 +435,7 @@ impl Layer {
     pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized)) -> bool {
         let new = match (&mut self.bits, item.as_item_bytes()) {
             (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
-            (Bits::Blocked(bits), None) => bits.insert(item.hash_with(&bits.secrets)),
+            (Bits::Blocked(bits), None) => bits.insert(item.hash_with(&bits.blocks.secrets)),
             (Bits::Classic(bits), _) => {
                 let pair = item.hash_with(&HashWidth::Bits64);
                 let found = ClassicBits::new(bits, &self.shape).contains(pair);

@@ -1,0 +1,247 @@
+//! The bits of a layer in the blocked layout.
+
+use core::fmt;
+
+use super::array::{BLOCK, BlockArray};
+use super::functions::Blocks;
+use super::kernel::Kernel;
+use super::lanes::Lanes;
+use crate::bits::array::count_ones;
+use crate::bits::fill::Fill;
+use crate::error::BuildError;
+use crate::hash::{HashPair, Key, Secrets};
+use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
+
+/// From how many bytes on a prefetch pays: more than the nearest caches hold.
+const FAR: usize = 2 << 20;
+
+/// The bits of a layer, its key, and the way it is tested.
+#[derive(Clone)]
+pub(crate) struct BlockedBits {
+    pub(crate) blocks: Blocks,
+    pub(super) kernel: Kernel,
+    pub(crate) key: Key,
+}
+
+impl BlockedBits {
+    /// All bits 0.
+    pub(crate) fn zeroed(size: &BlockedSize, key: Key) -> Result<BlockedBits, BuildError> {
+        let bytes = size.bytes;
+        let lanes = Lanes::new(size.hashes).ok_or(BuildError::Unsizable)?;
+        if bytes == 0 || !bytes.is_multiple_of(u64::from(BLOCK_BITS / 8)) {
+            return Err(BuildError::Unsizable);
+        }
+        let array = BlockArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        Ok(BlockedBits {
+            blocks: Blocks {
+                array,
+                lanes,
+                secrets: Secrets::new(key),
+            },
+            kernel: Kernel::new(size.hashes),
+            key,
+        })
+    }
+
+    /// What the number of ones says.
+    pub(crate) fn fill(&self) -> Fill {
+        let blocks = self.blocks.array.blocks().iter();
+        Fill::of_blocks(blocks.map(|block| count_ones(&block.0)), self.hashes())
+    }
+
+    pub(super) fn hashes(&self) -> u32 {
+        self.blocks.lanes.hashes
+    }
+
+    /// Whether a prefetch pays.
+    #[inline]
+    pub(crate) fn is_far(&self) -> bool {
+        self.blocks.array.bytes() >= FAR
+    }
+
+    /// Whether all bits of the item are 1.
+    #[inline]
+    pub(crate) fn contains_item(&self, item: &[u8]) -> bool {
+        self.kernel.contains_item(&self.blocks, item)
+    }
+
+    /// Whether all bits of the hashed item are 1.
+    #[inline]
+    pub(crate) fn contains(&self, pair: HashPair) -> bool {
+        let block = self.blocks.array.block_of(pair.a);
+        self.kernel.contains(block, pair.b, self.blocks.lanes)
+    }
+
+    /// Makes all bits of the item 1; whether one of them was 0.
+    #[inline]
+    pub(crate) fn insert_item(&mut self, item: &[u8]) -> bool {
+        self.kernel.insert_item(&mut self.blocks, item)
+    }
+
+    /// Makes all bits of the hashed item 1; whether one of them was 0.
+    #[inline]
+    pub(crate) fn insert(&mut self, pair: HashPair) -> bool {
+        let (kernel, lanes) = (self.kernel, self.blocks.lanes);
+        kernel.insert(self.blocks.array.block_of_mut(pair.a), pair.b, lanes)
+    }
+
+    /// [`insert`](Self::insert) for those of the items in the mask, in order; which of them are
+    /// new.
+    #[inline]
+    pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
+        self.kernel.insert_group(&mut self.blocks, pairs, mask)
+    }
+
+    /// Calls `note` with each byte that [`insert`](Self::insert) would change.
+    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64)) {
+        let start = self.blocks.array.index_of(pair.a) * BLOCK;
+        for position in self.blocks.lanes.positions(pair.b) {
+            let byte = start + (position / 8) as usize;
+            let old = self
+                .blocks
+                .array
+                .as_bytes()
+                .get(byte)
+                .copied()
+                .unwrap_or_default();
+            if old >> (position % 8) & 1 == 0 {
+                note(byte as u64);
+            }
+        }
+    }
+
+    /// Bits of the same parameters and key, with these blocks, which are as many.
+    #[cfg(target_has_atomic = "64")]
+    pub(super) fn with_array(&self, array: BlockArray) -> BlockedBits {
+        BlockedBits {
+            blocks: Blocks {
+                array,
+                ..self.blocks
+            },
+            ..*self
+        }
+    }
+}
+
+impl PartialEq for BlockedBits {
+    fn eq(&self, other: &BlockedBits) -> bool {
+        self.key == other.key && self.blocks.array == other.blocks.array
+    }
+}
+
+impl fmt::Debug for BlockedBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, tested by {:?}", self.blocks.array, self.kernel)
+    }
+}
+
+/// The most layers that are tested together.
+pub(super) const TOGETHER: usize = 8;
+
+/// Those of the items in the mask that are in any of the layers; the last layer is looked at first.
+/// Layers with the same number of hashes are tested together.
+pub(crate) fn contained<'a>(
+    layers: impl DoubleEndedIterator<Item = &'a BlockedBits>,
+    pairs: &[HashPair; 32],
+    mask: u32,
+) -> u32 {
+    let mut found = 0;
+    let mut layers = layers.rev().peekable();
+    while let Some(newest) = layers.next() {
+        let mut arrays = [&newest.blocks.array; TOGETHER];
+        let mut count = 1;
+        for slot in arrays.iter_mut().skip(1) {
+            let alike = layers.next_if(|layer| layer.hashes() == newest.hashes());
+            let Some(layer) = alike else {
+                break;
+            };
+            *slot = &layer.blocks.array;
+            count += 1;
+        }
+        let arrays = arrays.get(..count).unwrap_or_default();
+        let (kernel, lanes) = (newest.kernel, newest.blocks.lanes);
+        found |= kernel.contained(arrays, pairs, mask & !found, lanes);
+        if found == mask {
+            break;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::{BlockedBits, Kernel, contained};
+    use crate::hash::{HashPair, Key};
+    use crate::sizing::blocked::BlockedSize;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        /// Layers that each kernel fills have the same bits, and the same items were new.
+        #[test]
+        fn layers_are_filled_alike_by_every_kernel(
+            hashes in 2_u32..33, blocks in 1_u64..20, count in 0_usize..300, seed in any::<u64>(),
+        ) {
+            let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
+            let empty = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
+            let mut all = Vec::new();
+            for kernel in Kernel::all(hashes) {
+                let mut layer = empty.clone();
+                layer.kernel = kernel;
+                // Items of all lengths, each twice.
+                let byte = |number: usize| number.to_le_bytes()[0] / 2;
+                let item = |number: usize| alloc::vec![byte(number); number / 2 % 70];
+                let new: Vec<bool> =
+                    (0..count).map(|number| layer.insert_item(&item(number))).collect();
+                all.push((layer.blocks.array.as_bytes().to_vec(), new));
+            }
+            prop_assert!(all.windows(2).all(|two| two[0] == two[1]));
+        }
+
+        /// Whole layers, and with items that are there.
+        #[test]
+        fn layers_answer_alike_with_every_kernel(
+            hashes in 2_u32..33, blocks in 1_u64..20, count in 0_u32..300, seed in any::<u64>(),
+        ) {
+            let size = BlockedSize::from_bits(blocks * 512, hashes, Some(1)).unwrap();
+            let mut layer = BlockedBits::zeroed(&size, Key::from_seed(seed)).unwrap();
+            for number in 0..count {
+                layer.insert(layer.blocks.secrets.hash(&number.to_le_bytes()));
+            }
+            let items: Vec<Vec<u8>> = (0..2 * count)
+                .map(|number| match number % 3 {
+                    0 => number.to_le_bytes().to_vec(),
+                    1 => u64::from(number).to_le_bytes().to_vec(),
+                    _ => format!("an item of more than sixteen bytes: {number}").into_bytes(),
+                })
+                .collect();
+            let mut answers = Vec::new();
+            for kernel in Kernel::all(hashes) {
+                layer.kernel = kernel;
+                let single: Vec<bool> =
+                    items.iter().map(|item| layer.contains_item(item)).collect();
+                let hashed: Vec<bool> =
+                    items.iter().map(|item| layer.contains(layer.blocks.secrets.hash(item))).collect();
+                let mut together = Vec::new();
+                for group in items.chunks(32) {
+                    let mut pairs = [HashPair::default(); 32];
+                    for (pair, item) in pairs.iter_mut().zip(group) {
+                        *pair = layer.blocks.secrets.hash(item);
+                    }
+                    let found = contained([&layer].into_iter(), &pairs, u32::MAX);
+                    together.extend((0..group.len()).map(|index| found >> index & 1 == 1));
+                }
+                answers.extend([single, hashed, together]);
+            }
+            for number in (0..count).step_by(3) {
+                prop_assert!(answers[0][number as usize]);
+            }
+            prop_assert!(answers.windows(2).all(|two| two[0] == two[1]));
+        }
+    }
+}

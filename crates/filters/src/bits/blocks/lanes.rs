@@ -1,0 +1,79 @@
+//! Where the bits of an item lie in its block.
+
+use core::mem::offset_of;
+
+use crate::hash::split_mix;
+use crate::sizing::blocked::{MAX_HASHES, MIN_HASHES};
+
+/// The most bits of an item, as a length.
+const MAX_LANES: usize = MAX_HASHES as usize;
+
+/// The multiplier of an item's second hash value for this bit: the upper half of a number of
+/// SplitMix64 with state 0, made odd.
+const fn multiplier(bit: usize) -> u32 {
+    (split_mix(0, bit as u64) >> 32) as u32 | 1
+}
+
+/// The multipliers of this many hashes, in 32 lanes. The lanes that are left over repeat the first
+/// two in turn, so that a kernel that works on all lanes of a vector tests no bit more.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Lanes {
+    /// The first sixteen lanes, and the others.
+    pub(super) multipliers: [[u32; 16]; 2],
+    pub(super) hashes: u32,
+}
+
+// Kernels load the multipliers with instructions that fault unless they are aligned.
+const _: () = assert!(offset_of!(Lanes, multipliers) == 0 && align_of::<Lanes>() == 64);
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "computed while compiling"
+)]
+static LANES: [Lanes; MAX_LANES + 1] = {
+    let mut all = [const {
+        Lanes {
+            multipliers: [[0; 16]; 2],
+            hashes: 0,
+        }
+    }; MAX_LANES + 1];
+    let mut hashes = 0;
+    while hashes <= MAX_LANES {
+        let mut lane = 0;
+        while lane < MAX_LANES {
+            let source = if lane < hashes { lane } else { lane & 1 };
+            all[hashes].multipliers[lane / 16][lane % 16] = multiplier(source);
+            lane += 1;
+        }
+        all[hashes].hashes = hashes as u32;
+        hashes += 1;
+    }
+    all
+};
+
+impl Lanes {
+    /// `None` when there are no such filters.
+    pub(super) fn new(hashes: u32) -> Option<&'static Lanes> {
+        let lanes = LANES.get(usize::try_from(hashes).ok()?);
+        lanes.filter(|_| hashes >= MIN_HASHES)
+    }
+
+    /// The positions of an item's bits in its block, from 0 to 511.
+    ///
+    /// The even ones come from the lower half of the second hash value, the odd ones from the upper
+    /// half: the top 9 bits of its product with a multiplier. (Dietzfelbinger, Hagerup, Katajainen
+    /// and Penttonen, "A reliable randomized algorithm for the closest-pair problem", 1997, section
+    /// 2.)
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the halves are 32 bits")]
+    pub(super) fn positions(&self, b: u64) -> impl Iterator<Item = u32> + Clone {
+        let halves = [b as u32, (b >> 32) as u32].into_iter().cycle();
+        let products = self.multipliers.as_flattened().iter().zip(halves);
+        let products = products.map(|(multiplier, half)| half.wrapping_mul(*multiplier));
+        products
+            .map(|product| product >> 23)
+            .take(self.hashes as usize)
+    }
+}

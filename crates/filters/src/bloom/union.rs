@@ -1,0 +1,321 @@
+//! The union of filters that grow, and of filters that forget.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use smallvec::SmallVec;
+
+use super::scalable::ScalableBloomFilter;
+use super::sets::{UnionError, rate_now, unite};
+use super::window::{Generation, Span, Window};
+use crate::error::first_broken;
+use crate::layer::Layer;
+use crate::layer::capture::Capture;
+use crate::layer::layout::Layout;
+use crate::sizing::blocked::{SMALL_EXPANSION, share};
+
+type Layers = SmallVec<[Layer; 1]>;
+
+impl ScalableBloomFilter {
+    /// Adds all items of another filter, which must have the same layout and key:
+    /// [`empty_like`](Self::empty_like) makes such a filter. Capacities and error rates may differ.
+    /// Returns the error rate to expect, which may exceed the given one. A filter that takes more
+    /// items afterwards, and grows, does not exceed what is returned.
+    ///
+    /// A layer is merged into one of the same size if that one has room for the items of both, or
+    /// if the merged layer errs no more often than the two layers apart (layers of the same items,
+    /// for example). Otherwise it becomes an additional layer. So the new error rate is at most the
+    /// sum of both. [`len`](Self::len) counts an item twice if it is in two layers. A
+    /// [capture](crate::host) in progress ends.
+    ///
+    /// Filters with windows must remember the same number of ticks and have the same number of
+    /// generations. Two generations become one where the clock ends them at about the same time. No
+    /// item leaves sooner than it would have left its own filter, and it leaves at most one
+    /// generation later.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// let builder = ScalableBloomFilter::builder().error_rate(0.01).seed(7);
+    /// let (mut one, mut other) = (builder.build()?, builder.build()?);
+    /// one.extend(0..20);
+    /// other.extend(20..40);
+    /// let rate = one.union(&other)?;
+    /// assert!(rate <= 0.01);
+    /// assert_eq!(one.layers().len(), 1);
+    ///
+    /// // This one is full, and the other has no room for it.
+    /// let mut more = one.empty_like()?;
+    /// more.extend(100..200);
+    /// one.union(&more)?;
+    /// assert_eq!(one.layers().len(), 2);
+    /// assert!((0..40).chain(100..200).all(|number| one.contains(&number)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
+    pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
+        self.union_at(other, u64::MAX)
+    }
+
+    /// [`union`](Self::union) at a time of the clock that windows have: those whose newest
+    /// generation lies far ahead of it [begin again](Self::begin_again) first.
+    /// [Example](crate::WindowedBloomFilter::union_at).
+    ///
+    /// # Errors
+    ///
+    /// As [`union`](Self::union).
+    pub fn union_at(&mut self, other: &ScalableBloomFilter, now: u64) -> Result<f64, UnionError> {
+        let widths = [self, other].map(|filter| filter.options().hash_width());
+        let spans = [self, other].map(|it| it.window().map(|it| (it.span, it.generations)));
+        first_broken([
+            (spans[0] == spans[1], UnionError::Window),
+            (
+                !matches!(spans[0], Some((Span::Items, _))),
+                UnionError::WindowOfItems,
+            ),
+            (self.layout() == other.layout(), UnionError::Layout),
+            (self.key() == other.key(), UnionError::Key),
+            (widths[0] == widths[1], UnionError::Hash),
+            (self.valkey() == other.valkey(), UnionError::Hash),
+            (self.is_fixed() == other.is_fixed(), UnionError::Growth),
+        ])?;
+        self.capture = Capture::default();
+        match other.window() {
+            Some(window) => {
+                let mut window = window.clone();
+                if window.is_ahead_of(now) {
+                    window.begin_again(now);
+                }
+                self.begin_again(now);
+                self.unite_generations(&window, &other.layers)?;
+            }
+            None => self.unite_layers(&other.layers)?,
+        }
+        self.items = 0;
+        for layer in &mut self.layers {
+            // The sum of the layers' counts must stay the filter's count.
+            layer.set_len(layer.len().min(u64::MAX - self.items));
+            self.items += layer.len();
+        }
+        Ok(self.rate_to_come())
+    }
+
+    /// The highest error rate that the filter will have, however many items it takes: each layer
+    /// counts as what it may still become.
+    fn rate_to_come(&self) -> f64 {
+        let (expected, asked) = match self.window() {
+            Some(window) => (self.rate_of_generations(window), window.error_rate),
+            None => (
+                rate_when_full(&self.layers) + self.growth(),
+                self.error_rate(),
+            ),
+        };
+        // A sum of parts of the given rate may be a rounding error more than that.
+        match expected <= asked * (1.0 + 1e-9) {
+            true => expected.min(asked),
+            false => expected,
+        }
+    }
+
+    /// The most that any g + 1 successive generations err together, those included that begin
+    /// later.
+    fn rate_of_generations(&self, window: &Window) -> f64 {
+        let mut layers = &*self.layers;
+        let rates = window
+            .kept
+            .iter()
+            .rev()
+            .enumerate()
+            .map(|(age, generation)| {
+                let older = layers.len().saturating_sub(generation.layers as usize);
+                let (rest, own) = layers.split_at_checked(older).unwrap_or_default();
+                layers = rest;
+                match age {
+                    0 => rate_when_full(own) + self.growth(),
+                    _ => own.iter().map(rate_now).sum(),
+                }
+            });
+        // Newest first.
+        let rates: Vec<f64> = rates.collect();
+        let begun = |later: usize| {
+            let kept = rates.iter().take(window.most().saturating_sub(later));
+            kept.sum::<f64>() + later as f64 * window.rate()
+        };
+        (0..window.most()).map(begun).fold(0.0, f64::max)
+    }
+
+    /// What all layers together err that the filter, or the newest generation, may still get.
+    fn growth(&self) -> f64 {
+        let Some(newest) = self.layers.last() else {
+            return 0.0;
+        };
+        let mut rate = newest.error_rate();
+        match (self.window(), self.layout()) {
+            _ if self.is_fixed() => 0.0,
+            // As in valkey-bloom, these do not keep their rate when they grow.
+            _ if self.valkey().is_some() => 0.0,
+            // 1/2 + 1/4 + ...
+            (None, Layout::Classic) => rate,
+            (window, _) => {
+                let all = window.map_or(self.error_rate(), Window::rate);
+                let current = self.layers.iter().skip(self.past());
+                let mut left = all - current.map(Layer::error_rate).sum::<f64>();
+                let (mut capacity, mut sum) = (newest.capacity(), 0.0);
+                // Each layer takes a part of what is left, as in `grow`.
+                for _ in 0..MAX_GROWTH {
+                    let expansion = u64::from(self.expansion()).max(SMALL_EXPANSION.into());
+                    let share = match window {
+                        Some(_) => 0.5,
+                        None => {
+                            capacity = capacity.saturating_mul(expansion);
+                            share(capacity)
+                        }
+                    };
+                    rate = left.max(rate / 2.0) * share;
+                    left -= rate;
+                    sum += rate;
+                }
+                sum
+            }
+        }
+    }
+
+    fn unite_layers(&mut self, others: &[Layer]) -> Result<(), UnionError> {
+        for layer in others.iter().filter(|layer| has_bits(layer)) {
+            if !unite_with_any(&mut self.layers, layer) {
+                self.layers.push(copy(layer)?);
+            }
+        }
+        // The first layer says what error rate was given.
+        if let Some((_, later)) = self.layers.split_first_mut() {
+            later.sort_by(growth);
+        }
+        Ok(())
+    }
+
+    fn unite_generations(&mut self, other: &Window, others: &[Layer]) -> Result<(), UnionError> {
+        let copies = others.iter().map(copy).collect::<Result<Layers, _>>()?;
+        let bytes = self.stream_len();
+        let Some(window) = self.window.as_deref_mut() else {
+            return Ok(());
+        };
+        // From here on nothing fails. The pairs of generations are newest first.
+        let newest = window.newest().began.max(other.newest().began);
+        let mut mine = by_age(window, newest, self.layers.drain(..));
+        for (age, theirs) in by_age(other, newest, copies).into_iter().enumerate() {
+            let Some(generation) = mine.get_mut(age) else {
+                mine.push(theirs);
+                continue;
+            };
+            generation.began = generation.began.max(theirs.began);
+            generation.add(theirs.layers);
+        }
+        window.dropped = window.dropped.saturating_add(bytes);
+        window.kept.clear();
+        let mut began = 0;
+        for generation in mine.into_iter().rev() {
+            // A generation holds few layers.
+            let layers = u32::try_from(generation.layers.len()).unwrap_or(u32::MAX);
+            began = generation.began.max(began);
+            window.kept.push(Generation { layers, began });
+            self.layers.extend(generation.layers);
+        }
+        Ok(())
+    }
+}
+
+/// More layers than a filter gets: each takes at least an eighth of what the others left.
+const MAX_GROWTH: usize = 64;
+
+/// The error rate of these layers once the last one, which takes the items, is full.
+fn rate_when_full(layers: &[Layer]) -> f64 {
+    let Some((newest, older)) = layers.split_last() else {
+        return 0.0;
+    };
+    older.iter().map(rate_now).sum::<f64>() + rate_now(newest).max(newest.error_rate())
+}
+
+/// A generation with its layers.
+struct Aged {
+    began: u64,
+    layers: Layers,
+}
+
+impl Aged {
+    fn add(&mut self, layers: Layers) {
+        if layers.iter().any(has_bits) {
+            // An empty layer would take a part of the error rate once it is filled.
+            self.layers.retain(|layer| has_bits(layer));
+        }
+        for layer in layers {
+            // The newest generation has a layer, be it empty.
+            let is_needed = self.layers.is_empty() || has_bits(&layer);
+            if is_needed && !unite_with_any(&mut self.layers, &layer) {
+                self.layers.push(layer);
+            }
+        }
+        self.layers.sort_by(growth);
+    }
+}
+
+/// The generations that are still kept when the newest one begins at this time, newest first: as
+/// many without layers come first as have ended by then.
+fn by_age(window: &Window, newest: u64, layers: impl IntoIterator<Item = Layer>) -> Vec<Aged> {
+    let mut layers = layers.into_iter();
+    let ended = usize::try_from(window.ended(newest)).unwrap_or(usize::MAX);
+    let kept = window.kept.iter().map(|generation| Aged {
+        began: generation.began,
+        layers: layers.by_ref().take(generation.layers as usize).collect(),
+    });
+    let mut aged: Vec<Aged> = kept.collect();
+    for _ in 0..ended.min(window.most()) {
+        aged.push(Aged {
+            began: newest,
+            layers: Layers::new(),
+        });
+    }
+    aged.reverse();
+    aged.truncate(window.most());
+    aged
+}
+
+/// The count of a layer that was loaded may be wrong; its bits decide.
+fn has_bits(layer: &Layer) -> bool {
+    !layer.is_empty() || layer.fill().ratio > 0.0
+}
+
+/// Merges a layer into one of these, if the result is no worse than both apart, and there is memory
+/// to find out.
+fn unite_with_any(layers: &mut Layers, layer: &Layer) -> bool {
+    for mine in layers.iter_mut().filter(|mine| mine.size() == layer.size()) {
+        if mine.len().saturating_add(layer.len()) <= mine.capacity() {
+            unite(mine, layer);
+            return true;
+        }
+        let Ok(mut united) = copy(mine) else {
+            return false;
+        };
+        unite(&mut united, layer);
+        let apart = mine.fill().error_rate + layer.fill().error_rate;
+        if united.len() <= united.capacity() || united.fill().error_rate <= apart {
+            *mine = united;
+            return true;
+        }
+    }
+    false
+}
+
+fn copy(layer: &Layer) -> Result<Layer, UnionError> {
+    layer.try_clone().map_err(|_| UnionError::OutOfMemory)
+}
+
+/// The order in which layers are made: ever larger, ever smaller error rates. Items are inserted
+/// into the last one, so that of equal layers this is the one with the most room.
+fn growth(one: &Layer, other: &Layer) -> Ordering {
+    let larger = one.capacity().cmp(&other.capacity());
+    let stricter = || other.error_rate().total_cmp(&one.error_rate());
+    let emptier = || other.len().cmp(&one.len());
+    larger.then_with(stricter).then_with(emptier)
+}

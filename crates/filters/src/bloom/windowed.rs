@@ -1,0 +1,278 @@
+//! A filter that forgets.
+
+use core::ops::ControlFlow;
+
+use super::scalable::{Inserted, ScalableBloomFilter};
+use super::sets::UnionError;
+use super::window::Window;
+use crate::error::{BuildError, InsertError};
+use crate::hash::item::Item;
+use crate::layer::Layer;
+
+/// A Bloom filter that remembers the items of a window: of the last days, or so many of the last.
+///
+/// ```
+/// use everbloom::{Span, WindowedBloomFilter};
+///
+/// const DAY: u64 = 24 * 60 * 60;
+/// let mut seen = WindowedBloomFilter::new(1_000_000, 0.01, Span::Ticks(30 * DAY));
+/// assert!(seen.insert_at("a", 0));
+/// assert!(!seen.insert_at("a", 20 * DAY));
+/// // It came again, so it lives on.
+/// assert!(seen.contains_at("a", 50 * DAY));
+/// assert!(!seen.contains_at("a", 80 * DAY));
+///
+/// let mut last = WindowedBloomFilter::new(1000, 0.001, Span::Items);
+/// (0..10_000).for_each(|number| _ = last.insert_at(&number, 0));
+/// assert!((9000..10_000).all(|number| last.contains_at(&number, 0)));
+/// assert!(!last.contains_at(&1, 0));
+/// ```
+///
+/// What was inserted within the window is always found. What was inserted before, and not since, is
+/// found for at most one generation longer, a g-th part of the window, and after that only by the
+/// error rate. That rate holds at any time: for up to the capacity in a window, and beyond it as a
+/// window of ticks grows.
+///
+/// The clock is the caller's: any number that grows, such as seconds. If it goes back, nothing is
+/// forgotten earlier. If it goes back by more than a generation, the window begins again at the next
+/// insertion: what is found then is found for one window from then on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowedBloomFilter(ScalableBloomFilter);
+
+impl WindowedBloomFilter {
+    /// A filter that remembers this many items of a window, in four generations and the one that is
+    /// being filled, with a random key. [Example](Self).
+    ///
+    /// # Panics
+    ///
+    /// When the capacity or the span is 0, the error rate is not greater than 0 and less than 1, or
+    /// there is no memory. [`ScalableBuilder::window`](crate::ScalableBuilder::window) returns
+    /// these as errors.
+    #[cfg(feature = "std")]
+    #[must_use]
+    #[track_caller]
+    pub fn new(capacity: u64, error_rate: f64, span: crate::Span) -> WindowedBloomFilter {
+        let built = ScalableBloomFilter::builder()
+            .capacity(capacity)
+            .error_rate(error_rate)
+            .window(span, Self::GENERATIONS, 0)
+            .build();
+        WindowedBloomFilter(crate::error::or_panic(built))
+    }
+
+    /// The usual number of generations. [Example](Self::window).
+    pub const GENERATIONS: u32 = 4;
+
+    /// Inserts an item at a time; true when the filter did not have it in its window. Either way,
+    /// the item is remembered from now on. [Example](Self).
+    ///
+    /// Without memory for a new generation or layer the item is still taken, nothing is forgotten
+    /// and the error rate rises.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// seen.insert_at("a", 1_000_000); // The clock was wrong.
+    /// seen.insert_at("b", 100);
+    /// assert!(seen.contains_at("a", 160) && !seen.contains_at("a", 176));
+    /// ```
+    pub fn insert_at<T: Item + ?Sized>(&mut self, item: &T, now: u64) -> bool {
+        if self.0.advance_to(now).is_err() {
+            self.0.prolong(now);
+        }
+        self.0.insert(item)
+    }
+
+    /// [`insert_at`](Self::insert_at) for each item in turn, faster than one by one. Calls `emit`
+    /// with whether the item is new. It reads ahead in the iterator.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// let mut new = Vec::new();
+    /// seen.insert_each_at(["a", "b", "a"], 7, |is_new| new.push(is_new))?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), everbloom::InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for a new generation or layer; the items before were inserted.
+    pub fn insert_each_at(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        now: u64,
+        mut emit: impl FnMut(bool),
+    ) -> Result<(), InsertError> {
+        self.0.advance_to(now)?;
+        let mut outcome = Ok(());
+        self.0
+            .try_insert_each(items, u64::MAX, |inserted| match inserted {
+                Ok(inserted) => {
+                    emit(inserted == Inserted::New);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    ControlFlow::Break(())
+                }
+            });
+        outcome
+    }
+
+    /// Whether the item was inserted within the window: false is certain, true may be an error.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// seen.insert_at("a", 100);
+    /// assert!(seen.contains_at("a", 160));
+    /// assert!(!seen.contains_at("a", 100 + 60 + 15));
+    /// ```
+    #[must_use]
+    pub fn contains_at<T: Item + ?Sized>(&self, item: &T, now: u64) -> bool {
+        let pair = self.0.hash(item);
+        let mut layers = self.0.layers_at(now).iter().rev();
+        layers.any(|layer| layer.contains(pair))
+    }
+
+    /// Begins so many generations, whatever the clock and the number of items say, and forgets
+    /// those that are too old then.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Items);
+    /// seen.insert_at("a", 0);
+    /// seen.advance(4, 0)?;
+    /// assert!(seen.contains_at("a", 0));
+    /// seen.advance(1, 0)?;
+    /// assert!(!seen.contains_at("a", 0));
+    ///
+    /// // Of a window of ticks, the clock says when layers can be dropped.
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// seen.insert_at("a", 100);
+    /// let mut seen = everbloom::ScalableBloomFilter::from(seen);
+    /// assert_eq!(seen.outdated_at(), Some(90 + 5 * 15));
+    /// seen.advance_to(165)?;
+    /// assert_eq!((seen.outdated_at(), seen.layers().len()), (None, 1));
+    /// # Ok::<(), everbloom::InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for the new generation; nothing has changed then.
+    pub fn advance(&mut self, count: u64, now: u64) -> Result<(), InsertError> {
+        self.0.advance(count, now)
+    }
+
+    /// Adds all items of another filter, which must remember as many ticks and have as many
+    /// generations and the same key. Each stays at least as long as it would have stayed there.
+    /// Returns the error rate to expect, which may exceed the given one.
+    ///
+    /// ```
+    /// use everbloom::{ScalableBloomFilter, Span, WindowedBloomFilter};
+    /// let builder = ScalableBloomFilter::builder().capacity(1000).error_rate(0.01).seed(7);
+    /// let build = || builder.clone().window(Span::Ticks(60), 4, 0).build();
+    /// let mut one = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// let mut other = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// one.insert_at("a", 10);
+    /// other.insert_at("b", 50);
+    /// let rate = one.union(&other).unwrap();
+    /// assert!(rate <= 0.01 && one.contains_at("a", 70) && one.contains_at("b", 110));
+    /// assert!(!one.contains_at("a", 90) && !one.contains_at("b", 125));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ, or says that there is no
+    /// memory; nothing has changed then.
+    pub fn union(&mut self, other: &WindowedBloomFilter) -> Result<f64, UnionError> {
+        self.union_at(other, u64::MAX)
+    }
+
+    /// [`union`](Self::union) at a time: filters that a wrong clock has moved ahead of it begin
+    /// again, as in [`insert_at`](Self::insert_at), and do not move the other ones ahead.
+    ///
+    /// ```
+    /// use everbloom::{ScalableBloomFilter, Span, WindowedBloomFilter};
+    /// let builder = ScalableBloomFilter::builder().capacity(1000).error_rate(0.01).seed(7);
+    /// let build = || builder.clone().window(Span::Ticks(60), 4, 0).build();
+    /// let mut one = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// let mut other = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// one.insert_at("a", 10);
+    /// other.insert_at("b", 1_000_000);
+    /// one.union_at(&other, 20).unwrap();
+    /// assert!(one.contains_at("a", 70) && one.contains_at("b", 80));
+    /// assert!(!one.contains_at("a", 95) && !one.contains_at("b", 95));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`union`](Self::union).
+    pub fn union_at(&mut self, other: &WindowedBloomFilter, now: u64) -> Result<f64, UnionError> {
+        self.0.union_at(&other.0, now)
+    }
+
+    /// The number of items in all generations that are kept. [Example](Self::window).
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Whether all generations that are kept are empty. [Example](Self::window).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The generations, and the parameters.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// assert!(seen.is_empty());
+    /// seen.insert_at("a", 5);
+    /// seen.insert_at("a", 40);
+    /// let window = seen.window().unwrap();
+    /// assert_eq!((window.generations, window.next_generation()), (4, Some(45)));
+    /// assert_eq!(Span::of_ticks(window.span.ticks().unwrap()), window.span);
+    /// assert_eq!((window.ended(44), window.ended(45)), (0, 1));
+    /// assert!(window.is_ahead_of(14) && !window.is_ahead_of(15));
+    /// assert_eq!(window.kept.iter().map(|it| it.began).collect::<Vec<_>>(), [0, 30, 30]);
+    /// let items = window.items(seen.layers().iter().map(|layer| layer.len()));
+    /// assert_eq!(items.map(|(_, items)| items).collect::<Vec<_>>(), [1, 0, 1]);
+    /// assert_eq!((seen.len(), seen.layers().len()), (2, 2));
+    /// assert_eq!(window.size(0).unwrap().bits(), seen.layers()[0].bits());
+    /// assert_eq!(WindowedBloomFilter::GENERATIONS, 4);
+    /// ```
+    #[must_use]
+    pub fn window(&self) -> Option<&Window> {
+        self.0.window()
+    }
+
+    /// The layers of all generations, oldest first. [Example](Self::window).
+    #[must_use]
+    pub fn layers(&self) -> &[Layer] {
+        self.0.layers()
+    }
+}
+
+impl TryFrom<ScalableBloomFilter> for WindowedBloomFilter {
+    type Error = BuildError;
+
+    /// The filter, if it has a window.
+    fn try_from(filter: ScalableBloomFilter) -> Result<Self, BuildError> {
+        match filter.window() {
+            Some(_) => Ok(WindowedBloomFilter(filter)),
+            None => Err(BuildError::Window),
+        }
+    }
+}
+
+impl From<WindowedBloomFilter> for ScalableBloomFilter {
+    fn from(filter: WindowedBloomFilter) -> Self {
+        filter.0
+    }
+}

@@ -1,0 +1,127 @@
+//! The parameters of a cuckoo filter.
+
+use super::CuckooFilter;
+use super::parts::CuckooParts;
+use crate::error::CuckooError;
+
+/// Parameters of a new [`CuckooFilter`].
+///
+/// ```
+/// use everbloom::{CuckooError, CuckooFilter, InsertError};
+/// let builder = CuckooFilter::builder().capacity(1_000_000).bucket_size(4).max_kicks(100);
+/// let filter = builder.build()?;
+/// assert_eq!((filter.buckets(), filter.slots()), (1 << 18, 1 << 20));
+/// assert_eq!(builder.max_bytes(1000).build(), Err(CuckooError::TooLarge { limit: 1000 }));
+///
+/// let mut small = CuckooFilter::builder().capacity(2).expansion(0).build()?;
+/// let full = (0..10).find_map(|item| small.insert(&item).err());
+/// assert_eq!(full, Some(InsertError::Full));
+/// # Ok::<(), CuckooError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use = "a builder does nothing until build is called"]
+pub struct CuckooBuilder {
+    capacity: u64,
+    bucket_size: u8,
+    max_kicks: u16,
+    expansion: u16,
+    max_bytes: u64,
+}
+
+impl CuckooFilter {
+    /// A filter that begins with at least this many slots, in buckets of 2, and grows.
+    /// [Example](CuckooFilter).
+    ///
+    /// # Panics
+    ///
+    /// When there is no memory. [`builder`](Self::builder) returns that as an error.
+    #[cfg(feature = "std")]
+    #[must_use]
+    #[track_caller]
+    pub fn new(capacity: u64) -> CuckooFilter {
+        crate::error::or_panic(Self::builder().capacity(capacity).build())
+    }
+
+    /// Starts with RedisBloom's defaults: capacity 1024, bucket size 2, 20 kicks, expansion 1.
+    /// [Example](CuckooBuilder).
+    pub fn builder() -> CuckooBuilder {
+        CuckooBuilder {
+            capacity: 1024,
+            bucket_size: 2,
+            max_kicks: 20,
+            expansion: 1,
+            max_bytes: u64::MAX,
+        }
+    }
+}
+
+impl CuckooBuilder {
+    /// The slots of the first table, 1024 by default. Its buckets are rounded up to a power of two,
+    /// so there may be nearly twice as many. [Example](Self).
+    pub fn capacity(mut self, slots: u64) -> Self {
+        self.capacity = slots;
+        self
+    }
+
+    /// Slots of a bucket, 2 by default. Larger buckets are filled better and err more often, see
+    /// [`CuckooFilter`]. [Example](Self).
+    pub fn bucket_size(mut self, slots: u8) -> Self {
+        self.bucket_size = slots;
+        self
+    }
+
+    /// The most fingerprints that are moved to free a slot for one, 20 by default. More fill the
+    /// tables better, and make the inserts into a nearly full one slower. [Example](Self).
+    pub fn max_kicks(mut self, kicks: u16) -> Self {
+        self.max_kicks = kicks;
+        self
+    }
+
+    /// The growth factor from one table's bucket count to the next, 1 by default, rounded up to a
+    /// power of two. 0 makes a filter that does not grow. [Example](Self).
+    pub fn expansion(mut self, factor: u16) -> Self {
+        self.expansion = factor;
+        self
+    }
+
+    /// The most bytes the first table may take; no limit by default. [Example](Self).
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Makes the filter. [Example](Self).
+    ///
+    /// # Errors
+    ///
+    /// [`CuckooError`] says which parameter is out of range, or that there is no memory.
+    pub fn build(self) -> Result<CuckooFilter, CuckooError> {
+        CuckooFilter::from_parts(&self.parts()?, self.max_bytes)
+    }
+
+    /// Everything about the new filter except its slots. [Example](CuckooParts).
+    ///
+    /// # Errors
+    ///
+    /// [`CuckooError`] says which parameter is out of its range.
+    pub fn parts(self) -> Result<CuckooParts, CuckooError> {
+        let buckets = self.capacity.checked_div(self.bucket_size.into());
+        let buckets = buckets.ok_or(CuckooError::BucketSize)?.max(1);
+        let expansion = match self.expansion {
+            0 => Some(0),
+            factor => factor.checked_next_power_of_two(),
+        };
+        let parts = CuckooParts {
+            items: 0,
+            removed: 0,
+            buckets: buckets
+                .checked_next_power_of_two()
+                .ok_or(CuckooError::Buckets)?,
+            tables: 1,
+            bucket_size: self.bucket_size,
+            max_kicks: self.max_kicks,
+            expansion: expansion.ok_or(CuckooError::Expansion)?,
+        };
+        Ok(parts)
+    }
+}

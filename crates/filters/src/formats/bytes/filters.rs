@@ -1,0 +1,156 @@
+//! Filters to bytes and back.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::error::BytesError;
+use super::head::{self, BLOCK, Kind};
+use super::old;
+use super::view::BloomView;
+use crate::bits::pages;
+use crate::bloom::fixed::BloomFilter;
+use crate::bloom::scalable::ScalableBloomFilter;
+use crate::formats::redisbloom::{FilterParts, Options};
+use crate::layer::Layer;
+
+impl ScalableBloomFilter {
+    /// The filter as bytes that every later version of this library reads. [`bytes`](crate::bytes)
+    /// draws them.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// seen.insert("a");
+    /// let bytes = seen.to_bytes();
+    /// assert_eq!(ScalableBloomFilter::from_bytes(&bytes)?, seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(Kind::Scalable, &self.parts(), self.layers())
+    }
+
+    /// Reads the filter from bytes that [`to_bytes`](Self::to_bytes) made, in this or an earlier
+    /// version of the library.
+    ///
+    /// # Errors
+    ///
+    /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
+    /// for more bits than the input has.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
+        from_bytes(Kind::Scalable, bytes)
+    }
+}
+
+impl BloomFilter {
+    /// The filter as bytes that every later version of this library reads. [`bytes`](crate::bytes)
+    /// draws them.
+    ///
+    /// ```
+    /// use everbloom::BloomFilter;
+    /// let mut seen = BloomFilter::builder().capacity(1000).build()?;
+    /// seen.insert("a");
+    /// let bytes = seen.to_bytes();
+    /// assert_eq!(BloomFilter::from_bytes(&bytes)?, seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let layers = core::slice::from_ref(&self.layer);
+        to_bytes(Kind::Fixed, &fixed_parts(self), layers)
+    }
+
+    /// Reads the filter from bytes that [`to_bytes`](Self::to_bytes) made, in this or an earlier
+    /// version of the library.
+    ///
+    /// # Errors
+    ///
+    /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
+    /// for more bits than the input has.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
+        fixed(from_bytes(Kind::Fixed, bytes)?)
+    }
+}
+
+impl TryFrom<BloomView<'_>> for BloomFilter {
+    type Error = BytesError;
+
+    /// Copies the bits, after it has checked them.
+    fn try_from(view: BloomView<'_>) -> Result<BloomFilter, BytesError> {
+        fixed(view.load(Kind::Fixed)?)
+    }
+}
+
+impl TryFrom<BloomView<'_>> for ScalableBloomFilter {
+    type Error = BytesError;
+
+    /// Copies the bits, after it has checked them.
+    fn try_from(view: BloomView<'_>) -> Result<ScalableBloomFilter, BytesError> {
+        view.load(Kind::Scalable)
+    }
+}
+
+impl TryFrom<ScalableBloomFilter> for BloomFilter {
+    type Error = ScalableBloomFilter;
+
+    /// The one layer of a filter that does not grow, for the other way round than `From`; gives
+    /// back any other filter.
+    ///
+    /// ```
+    /// use everbloom::{BloomFilter, ScalableBloomFilter};
+    /// let seen = BloomFilter::new(1000, 0.01);
+    /// assert_eq!(BloomFilter::try_from(ScalableBloomFilter::from(seen.clone())), Ok(seen));
+    /// assert!(BloomFilter::try_from(ScalableBloomFilter::new(1000, 0.01)).is_err());
+    /// ```
+    fn try_from(mut filter: ScalableBloomFilter) -> Result<BloomFilter, ScalableBloomFilter> {
+        if Kind::Fixed.check(&filter.parts()).is_ok()
+            && let Some(layer) = filter.layers.pop()
+        {
+            return Ok(BloomFilter { layer });
+        }
+        Err(filter)
+    }
+}
+
+/// Everything about the filter except its bits.
+pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
+    FilterParts {
+        items: filter.len(),
+        options: Options::modern(false).bits(),
+        key: filter.key(),
+        layers: vec![filter.layer.parts()],
+        ..FilterParts::default()
+    }
+}
+
+/// The filter of fixed size, which passed [`Kind::check`].
+pub(super) fn fixed(filter: ScalableBloomFilter) -> Result<BloomFilter, BytesError> {
+    let mut layers = filter.layers;
+    let layer = layers.pop().ok_or(BytesError::Reserved)?;
+    Ok(BloomFilter { layer })
+}
+
+fn to_bytes(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
+    let head = head::write(kind, parts, layers);
+    let bits = layers
+        .iter()
+        .map(|layer| layer.as_bytes().len().next_multiple_of(BLOCK));
+    // Large parts that stay zero take no memory.
+    let mut out = vec![0; head.len() + bits.sum::<usize>()];
+    let (start, mut rest) = out.split_at_mut(head.len());
+    start.copy_from_slice(&head);
+    for layer in layers {
+        let bits = layer.as_bytes();
+        let (place, more) = rest.split_at_mut(bits.len().next_multiple_of(BLOCK));
+        pages::copy(place.split_at_mut(bits.len()).0, &bits);
+        rest = more;
+    }
+    out
+}
+
+fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, BytesError> {
+    match head::version(bytes)? {
+        old::CLASSIC | old::BLOCKED => old::read(kind, bytes),
+        _ => BloomView::new(bytes)?.load(kind),
+    }
+}

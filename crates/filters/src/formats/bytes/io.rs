@@ -1,0 +1,165 @@
+//! Filters written to a file or a socket and read from it, without a second copy of the bits.
+
+use alloc::vec;
+use std::io::{self, Read, Write};
+
+use super::error::BytesError;
+use super::filters::{fixed, fixed_parts};
+use super::head::{self, BLOCK, Head, Kind};
+use crate::bits::pages;
+use crate::bloom::fixed::BloomFilter;
+use crate::bloom::scalable::ScalableBloomFilter;
+use crate::formats::redisbloom::FilterParts;
+use crate::layer::Layer;
+
+/// How much is read at once.
+const PIECE: usize = 64 << 10;
+
+/// Why a filter could not be read.
+///
+/// ```
+/// use everbloom::{BloomFilter, BytesError, ReadError};
+/// let error = BloomFilter::read_from(&b"too short"[..]).unwrap_err();
+/// assert!(matches!(error, ReadError::Bytes(BytesError::Truncated)));
+/// ```
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The reader failed.
+    #[error(transparent)]
+    Io(io::Error),
+    /// The bytes are not a filter, or they ended too early.
+    #[error(transparent)]
+    Bytes(#[from] BytesError),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> ReadError {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => ReadError::Bytes(BytesError::Truncated),
+            _ => ReadError::Io(error),
+        }
+    }
+}
+
+impl ScalableBloomFilter {
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of them in memory. A
+    /// writer need not be buffered: the bits of a layer are one write.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// seen.insert("a");
+    /// let mut file = Vec::new();
+    /// seen.write_to(&mut file)?;
+    /// assert_eq!(file, seen.to_bytes());
+    /// assert_eq!(ScalableBloomFilter::read_from(&*file)?, seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// That of the writer.
+    pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
+        write(Kind::Scalable, &self.parts(), self.layers(), writer)
+    }
+
+    /// Reads the filter that [`write_to`](Self::write_to) or [`to_bytes`](Self::to_bytes) wrote,
+    /// and not a byte more. A reader need not be buffered.
+    ///
+    /// It allocates once, for the number of bits in the header. If the bytes may come from an
+    /// attacker, load or map them first: [`from_bytes`](Self::from_bytes) compares the header with
+    /// their length.
+    ///
+    /// # Errors
+    ///
+    /// That of the reader, or [`BytesError`]. Only [`from_bytes`](Self::from_bytes) reads bytes of
+    /// versions 1 and 2.
+    pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
+        read(Kind::Scalable, reader)
+    }
+}
+
+impl BloomFilter {
+    /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of them in memory. A
+    /// writer need not be buffered: the bits are one write.
+    ///
+    /// ```
+    /// use everbloom::BloomFilter;
+    /// let mut seen = BloomFilter::builder().capacity(1000).build()?;
+    /// seen.insert("a");
+    /// let mut file = Vec::new();
+    /// seen.write_to(&mut file)?;
+    /// assert_eq!(file, seen.to_bytes());
+    /// assert_eq!(BloomFilter::read_from(&*file)?, seen);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// That of the writer.
+    pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
+        let layers = core::slice::from_ref(&self.layer);
+        write(Kind::Fixed, &fixed_parts(self), layers, writer)
+    }
+
+    /// Reads the filter that [`write_to`](Self::write_to) or [`to_bytes`](Self::to_bytes) wrote,
+    /// and not a byte more. A reader need not be buffered.
+    ///
+    /// It allocates once, for the number of bits in the header. If the bytes may come from an
+    /// attacker, load or map them first: [`from_bytes`](Self::from_bytes) compares the header with
+    /// their length.
+    ///
+    /// # Errors
+    ///
+    /// That of the reader, or [`BytesError`]. Only [`from_bytes`](Self::from_bytes) reads bytes of
+    /// versions 1 and 2.
+    pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
+        Ok(fixed(read(Kind::Fixed, reader)?)?)
+    }
+}
+
+fn write(
+    kind: Kind,
+    parts: &FilterParts,
+    layers: &[Layer],
+    mut writer: impl Write,
+) -> io::Result<()> {
+    writer.write_all(&head::write(kind, parts, layers))?;
+    for layer in layers {
+        let bits = layer.as_bytes();
+        writer.write_all(&bits)?;
+        writer.write_all(padding(&mut [0; BLOCK], bits.len()))?;
+    }
+    Ok(())
+}
+
+fn read(kind: Kind, mut reader: impl Read) -> Result<ScalableBloomFilter, ReadError> {
+    let mut fill = |place: &mut [u8]| reader.read_exact(place).map_err(ReadError::from);
+    let head = Head::read(&mut fill)?;
+    head.kind.expect(kind)?;
+    let mut filter = head.empty_filter()?;
+    let mut buffer = vec![0; PIECE];
+    for (number, layer) in filter.layers.iter_mut().enumerate() {
+        let bits = layer.as_bytes_mut();
+        for place in bits.chunks_mut(PIECE) {
+            let (piece, _) = buffer.split_at_mut(place.len());
+            fill(piece)?;
+            pages::copy(place, piece);
+        }
+        let mut zeros = [0; BLOCK];
+        fill(padding(&mut zeros, bits.len()))?;
+        if zeros != [0; BLOCK] {
+            return Err(BytesError::Reserved.into());
+        }
+        head.check_bits(number, bits)?;
+        layer.shrink();
+        layer.collapse_loaded();
+    }
+    Ok(filter)
+}
+
+/// The padding after this many bytes of bits.
+fn padding(block: &mut [u8; BLOCK], bits: usize) -> &mut [u8] {
+    let len = bits.next_multiple_of(BLOCK) - bits;
+    block.get_mut(..len).unwrap_or_default()
+}

@@ -1,0 +1,46 @@
+//! The hash of a filter, apart from it.
+
+use core::fmt;
+
+use crate::hash::item::Item;
+use crate::hash::{HashPair, Hasher, Key, Secrets};
+
+/// Hashes items as a filter does, without the filter: in other threads, say.
+///
+/// ```
+/// use everbloom::hash::Key;
+/// use everbloom::{BloomFilter, FilterHasher, ScalableBloomFilter};
+/// let seen = BloomFilter::builder().capacity(1000).seed(7).build()?;
+/// assert_eq!(seen.hasher().hash("a"), seen.hash("a"));
+/// let growing = ScalableBloomFilter::from(seen);
+/// assert_eq!(growing.hasher().hash("a"), FilterHasher::of_key(Key::from_seed(7)).hash("a"));
+/// # Ok::<(), everbloom::BuildError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct FilterHasher(pub(crate) Hasher);
+
+impl FilterHasher {
+    /// The hasher of filters in the blocked layout with this key. [Example](Self).
+    #[must_use]
+    pub fn of_key(key: Key) -> FilterHasher {
+        FilterHasher(Hasher::Blocked(Secrets::new(key)))
+    }
+
+    /// The two hash values of an item. [Example](Self).
+    #[must_use]
+    #[inline]
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
+        match &self.0 {
+            Hasher::Classic(width) => item.hash_with(width),
+            Hasher::Valkey(valkey) => item.hash_with(valkey),
+            Hasher::Blocked(secrets) => item.hash_with(secrets),
+        }
+    }
+}
+
+impl fmt::Debug for FilterHasher {
+    /// Without the key, as a [`Key`] is shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FilterHasher(..)")
+    }
+}
