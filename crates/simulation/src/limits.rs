@@ -66,6 +66,13 @@ impl Limits {
         Limits(limits, random.below(12))
     }
 
+    /// The same with another value of one of them.
+    pub fn with(mut self, name: &str, value: usize) -> Self {
+        let at = all().position(|limit| limit.name() == name);
+        self.0[at.expect("the name of a limit")] = value;
+        self
+    }
+
     /// Sets all of them until the guard is dropped.
     pub fn set(&self) -> Set {
         let guard = PLAYING.lock().unwrap_or_else(PoisonError::into_inner);

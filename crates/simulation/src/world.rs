@@ -77,6 +77,8 @@ struct Moment {
     position: u64,
     /// How many changes there were.
     changes: u64,
+    /// The clock then.
+    at: u64,
 }
 
 struct World {
@@ -191,6 +193,7 @@ impl World {
             model: self.model.clone(),
             position,
             changes,
+            at: self.now(),
         });
     }
 
@@ -437,18 +440,24 @@ impl World {
         }
     }
 
-    /// `past`: the reply may show the value as it was in the past.
+    /// `past`: another thread made the reply, so it may say what was true when that read the value.
     fn apply(&mut self, op: &Op, reply: &Reply, past: bool) -> Verdict {
         let now = self.now();
         self.note_change(op, reply);
-        let verdict = self.model.apply(op, reply, now);
-        if past && verdict.is_err() && matches!(op, Op::Get(_) | Op::GetRange(..)) {
+        let changes_nothing = match op {
+            Op::Get(_) | Op::GetRange(..) => true,
+            Op::Copy(..) => *reply == Reply::Integer(0),
+            _ => false,
+        };
+        if past && changes_nothing {
             let mut before = self.moments.iter().rev();
-            let is_reply = |moment: &Moment| moment.model.clone().apply(op, reply, now).is_ok();
+            let is_reply =
+                |moment: &Moment| moment.model.clone().apply(op, reply, moment.at).is_ok();
             if before.any(is_reply) {
                 return Ok(());
             }
         }
+        let verdict = self.model.apply(op, reply, now);
         verdict.map_err(|what| format!("{op}: {what}"))
     }
 

@@ -88,10 +88,9 @@ impl World {
                 return 0;
             }
             let changes = saved.saved_changes.load(relaxed);
-            let is_older = |moment: &Moment| moment.changes < changes;
-            // Keys that expire are changes, too, and no moments.
-            let first = self.moments.partition_point(is_older);
-            return first.min(self.moments.len() - 1);
+            // Keys and generations that expire are changes, too, and no moments.
+            let is_saved = |moment: &Moment| moment.changes <= changes;
+            return self.moments.partition_point(is_saved).saturating_sub(1);
         }
         let written = store.journal.written();
         let is_written = |moment: &Moment| moment.position <= written;

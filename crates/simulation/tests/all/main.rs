@@ -1,5 +1,7 @@
 //! Seeds: those that failed once, and some hundred more.
 
+mod traces;
+
 use std::time::{Duration, Instant};
 
 use everbloom_simulation::{Plan, play, report};

@@ -18,11 +18,8 @@ use thiserror::Error;
 use tracing::{info, warn};
 
 use super::directory::Persistence;
-use super::jobs::write_file;
 use super::log_writer::Log;
 use super::progress::ProgressReader;
-use super::writer::Purpose;
-use crate::keyspace::snapshot::Snapshot;
 use crate::keyspace::{Db, Entry, Keyspace, SHARDS};
 use crate::replay::{Replay, ReplayError};
 use crate::settings::Settings;
@@ -145,7 +142,7 @@ pub fn load(
 
 impl LoadError {
     /// The error of a file that cannot be read or written.
-    fn io(file: &str) -> impl Fn(io::Error) -> Self {
+    pub(super) fn io(file: &str) -> impl Fn(io::Error) -> Self {
         move |source| LoadError::Io {
             file: file.into(),
             source,
@@ -207,9 +204,9 @@ impl DataLoader<'_> {
         let files: Vec<FileInfo> = log.files().cloned().collect();
         let mut size = 0;
         let mut last_len = 0;
+        let end = self.end_of(&files)?;
         for (number, info) in files.iter().enumerate() {
-            let is_last = number + 1 == files.len();
-            last_len = self.load_log_file(&names.path(info), is_last, replay)?;
+            last_len = self.load_log_file(&names.path(info), number >= end, replay)?;
             size += last_len;
             if number == 0 {
                 figures.log_base_size.store(last_len, Relaxed);
@@ -220,11 +217,23 @@ impl DataLoader<'_> {
         Ok(last_len)
     }
 
+    /// The number of the last file that has bytes. Empty ones may follow it: after a failed fsync a
+    /// rewrite begins a file, and nothing is written to that before the rewrite has succeeded.
+    fn end_of(&self, files: &[FileInfo]) -> Result<usize, LoadError> {
+        for (number, info) in files.iter().enumerate().rev() {
+            let opened = self.open(&self.persistence.names.path(info))?;
+            if opened.is_none_or(|(_, len)| len > 0) {
+                return Ok(number);
+            }
+        }
+        Ok(0)
+    }
+
     /// Reads one file of the log; returns its length, after truncation if that was needed.
     fn load_log_file(
         &self,
         file: &str,
-        is_last: bool,
+        is_end: bool,
         replay: &mut dyn Replay,
     ) -> Result<u64, LoadError> {
         let Some((input, len)) = self.open(file)? else {
@@ -252,7 +261,7 @@ impl DataLoader<'_> {
         match self.replay(file, commands, replay) {
             Ok(()) => Ok(len),
             Err(LoadError::Log(aof::ReadError::Truncated { valid_up_to, .. }))
-                if is_last && self.settings.aof_load_truncated =>
+                if is_end && self.settings.aof_load_truncated =>
             {
                 let kept = self.cut(file, valid_up_to).map_err(&io)?;
                 warn!(
@@ -431,62 +440,6 @@ impl DataLoader<'_> {
         }
         warn!("{file}: left out values of types that this server does not have: {types}");
         Ok(())
-    }
-
-    /// Begins a log with the loaded data as its base. It replaces the one on the disk, if any.
-    fn begin_log(&self, manifest: Manifest) -> Result<Log, LoadError> {
-        let Self {
-            store,
-            persistence,
-            settings,
-        } = *self;
-        let file = persistence.names.manifest();
-        let io = LoadError::io(&file);
-        let storage = &*persistence.storage;
-        storage.create_dir(persistence.names.dir()).map_err(&io)?;
-        storage.sync_dir("").map_err(&io)?;
-        persistence.set_log(manifest);
-        persistence.retire_log().map_err(&io)?;
-        let base = persistence.temporary_base();
-        let snapshot = Snapshot::begin(&store.keyspace, || ());
-        let purpose = Purpose::Base;
-        let written = write_file(store, persistence, snapshot, settings, &base, purpose)?;
-        persistence
-            .install_base(&base, written, true)
-            .map_err(&io)?;
-        let file = persistence.next_file().map_err(&io)?;
-        Ok(Log::new(file, 0, self.store.machine.uptime()))
-    }
-
-    /// Continues the log that was read, whose last file has `len` bytes.
-    fn go_on(&self, mut manifest: Manifest, len: u64) -> Result<Log, LoadError> {
-        let persistence = self.persistence;
-        let file = persistence.names.manifest();
-        let io = LoadError::io(&file);
-        let storage = &*persistence.storage;
-        // A process that was killed may have left names and bytes that were read now and are not
-        // yet on the disk. New data must not depend on them before they are.
-        storage.sync_dir("").map_err(&io)?;
-        storage.sync_dir(persistence.names.dir()).map_err(&io)?;
-        persistence.remove_history(&mut manifest).map_err(&io)?;
-        // A snapshot that was made before is older from now on.
-        if manifest.ended.take().is_some() {
-            manifest.store(storage, &persistence.names).map_err(&io)?;
-        }
-        let last = manifest.files().last();
-        let last = last.map(|last| storage.append(&persistence.names.path(last)));
-        let last = last.transpose().map_err(&io)?;
-        let is_increment = !manifest.increments.is_empty();
-        persistence.set_log(manifest);
-        persistence.forget_announcement().map_err(&io)?;
-        if let Some(mut file) = last {
-            file.sync().map_err(&io)?;
-            if is_increment {
-                return Ok(Log::new(file, len, self.store.machine.uptime()));
-            }
-        }
-        let file = persistence.next_file().map_err(&io)?;
-        Ok(Log::new(file, 0, self.store.machine.uptime()))
     }
 
     fn insert(&self, db: usize, entry: Entry) {

@@ -9,6 +9,7 @@
 //! - [`directory`]: the data directory
 //! - `log_files`: the list of the log's files, changed by snapshots and rewrites
 //! - [`load`]: reads the data at the start
+//! - `continuing`: begins or continues the log after that
 //! - `newest`: whether the log or the snapshot is read
 //! - [`log`]: writes the journal's records to the log
 //! - `syncing`: runs fsync on the log in the background
@@ -18,6 +19,7 @@
 //! - [`schedule`]: starts snapshots and rewrites automatically
 //! - [`figures`]: the figures for INFO
 
+mod continuing;
 pub mod directory;
 pub mod figures;
 pub mod jobs;

@@ -1,0 +1,120 @@
+//! Traces that failed once, shortened. A seed gets other steps when something new is drawn; these stay as they are.
+
+use everbloom_simulation::limits::Limits;
+use everbloom_simulation::op::{Op, Shape};
+use everbloom_simulation::plan::{End, Fault, Step};
+use everbloom_simulation::{Plan, play, report};
+
+/// Plays steps on a server with these settings, whose others are a program's, as are all limits but these.
+fn play_with(settings: &[(&'static str, &str)], limits: &[(&str, usize)], steps: &[Step]) {
+    let limits = limits.iter();
+    let plan = Plan {
+        seed: 0,
+        settings: settings.iter().map(|it| (it.0, it.1.into())).collect(),
+        limits: limits.fold(Limits::default(), |all, it| all.with(it.0, it.1)),
+        steps: steps.to_vec(),
+    };
+    let played = play(&plan);
+    let what = played.as_ref().map_err(|failure| failure.what.as_str());
+    assert_eq!(what, Ok(&()), "{}", report::trace(&plan));
+}
+
+/// The same on a server with a log.
+fn check(limits: &[(&str, usize)], steps: &[Step]) {
+    play_with(&[("appendonly", "yes")], limits, steps);
+}
+
+fn send(ops: &[Op]) -> Step {
+    Step::Send(0, ops.to_vec())
+}
+
+/// An fsync has failed, a rewrite has begun the next file of the log, and has not ended.
+fn rewrite_after_failed_fsync() -> Vec<Step> {
+    vec![
+        Step::Pass(2202),
+        Step::Disk(Fault::SyncsFail),
+        send(&[Op::Reserve("c1".into(), Shape::Cuckoo { capacity: 7970 })]),
+        Step::Log,
+        Step::Thread(0, 1),
+        Step::Disk(Fault::Heals),
+        send(&[Op::Other("BGREWRITEAOF")]),
+        Step::Thread(1, 14),
+        Step::Log,
+    ]
+}
+
+/// Seed 1345 of November 2026: the start refused a log that was torn in the file before the last.
+#[test]
+fn a_log_torn_before_an_empty_file_is_read() {
+    for power in 0..20 {
+        let end = Step::Restart(End::Power(power));
+        check(&[], &[rewrite_after_failed_fsync(), vec![end]].concat());
+    }
+}
+
+/// Only the last file was synced at the start, and what the one before held was lost much later.
+#[test]
+fn a_start_syncs_every_file_of_the_log() {
+    let steps = [
+        Step::Restart(End::Kill),
+        Step::Pass(5000),
+        Step::Restart(End::Power(0)),
+    ];
+    check(&[], &[rewrite_after_failed_fsync(), steps.into()].concat());
+}
+
+/// Seeds 2027 and 2083 of November 2026: a thread finds nothing to copy, and there is something before its reply is read.
+#[test]
+fn a_copy_of_what_was_missing_for_a_moment() {
+    let steps = [
+        Step::Send(2, vec![Op::SetBit("s2".into(), 16080, true)]),
+        Step::Send(2, vec![Op::Copy("s2".into(), "s1".into())]),
+        send(&[Op::Flush("FLUSHALL")]),
+        Step::Pass(100),
+        Step::Watch(0, "s2".into()),
+        Step::Send(1, vec![Op::Flush("FLUSHDB")]),
+        Step::Transaction(0, vec![Op::Set("s2".into(), b'y', 5)]),
+        Step::Thread(0, 29),
+    ];
+    check(&[("bytes of work", 15), ("waiting replies", 3)], &steps);
+}
+
+/// Seed 3010 of November 2026: what is read by another thread may have expired meanwhile.
+#[test]
+fn a_range_that_expires_while_it_is_read() {
+    let steps = [
+        send(&[Op::Set("s0".into(), b'c', 15)]),
+        Step::Send(1, vec![Op::GetRange("s0".into(), 5, 40)]),
+        send(&[
+            Op::PExpire("s0".into(), 1351),
+            Op::Append("s0".into(), b'o', 16),
+        ]),
+        Step::Pass(4285),
+        Step::Check,
+    ];
+    check(&[("bytes of work", 0)], &steps);
+}
+
+/// Seed 4234 of November 2026: a generation that expires is a change without a reply.
+#[test]
+fn a_snapshot_behind_an_expired_generation() {
+    let shape = Shape::Window {
+        rate: "0.01",
+        capacity: 128,
+        seconds: 2,
+        generations: 4,
+    };
+    let steps = [
+        send(&[
+            Op::Reserve("w2".into(), shape),
+            Op::Add("w2".into(), 1069, 44),
+        ]),
+        Step::Pass(9000),
+        Step::Expire,
+        send(&[Op::Other("BGSAVE")]),
+        Step::Thread(0, 17),
+        send(&[Op::Add("b1".into(), 926, 16)]),
+        Step::Restart(End::Power(2)),
+    ];
+    play_with(&[("appendonly", "no")], &[], &steps);
+}
