@@ -54,11 +54,22 @@ fn a_window_of_seconds_forgets() {
     assert_eq!(replica.dumps(), keys.dumps());
 }
 
+/// What a primary sends for a new window. A module without windows was given it, and answered `ERR
+/// received bad data`. When this changes, one has to be asked again.
+const REFUSED: [&str; 4] = [
+    "65766572626c6f6f6d0d0a1a010001000000000000000000010000001500000002000000",
+    "c15c0289ec2d0a9167ec8e65a18debbea08601000000000004000000e803000000000000",
+    "fca9f1d24d62503f000000000000000001000000010000000068e5cf8b010000c0020000",
+    "000000000000000000000000fa00000000000000623255302aa9233f0b000000",
+];
+
 #[test]
 fn a_replica_that_refuses_a_window_refuses_its_items() {
     let mut keys = host();
     keys.context.has_replicas = true;
     keys.say("BF.RESERVE k 0.001 1000 WINDOW SECONDS 100 SEED 1");
+    let header = keys.log[0][3].iter().map(|byte| format!("{byte:02x}"));
+    assert_eq!(header.collect::<String>(), REFUSED.concat());
     keys.say("BF.ADD k a");
     keys.say("BF.MADD k a b c");
     keys.say("BF.INSERT k ITEMS d");
