@@ -1,6 +1,7 @@
 //! What the tests of several crates share. Nothing here is part of a program that we ship.
 //!
 //! - [`Client`] asks a server over a socket.
+//! - [`Cluster`] is one of redis-servers with the module.
 //! - [`process`] starts programs and ends them; [`peers`] looks for those of other projects.
 //! - [`module`](module()) builds the module of Valkey and Redis.
 //! - [`Random`] makes numbers that are the same every time.
@@ -17,6 +18,7 @@
 )]
 
 mod client;
+mod cluster;
 pub mod corpus;
 mod example;
 mod module;
@@ -26,6 +28,7 @@ mod random;
 mod wait;
 
 pub use client::Client;
+pub use cluster::Cluster;
 pub use example::Example;
 pub use module::module;
 pub use process::{Process, Redis, free_port, start_server};

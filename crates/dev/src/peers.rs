@@ -2,7 +2,9 @@
 //!
 //! Such a test skips, and says so loudly. With `EVERBLOOM_REQUIRE_PEERS=1` it fails instead.
 
+use std::env;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -35,6 +37,26 @@ pub fn is_there(probe: &mut Command, advice: &str) -> bool {
     let found = probe.status().is_ok_and(|status| status.success());
     if !found {
         missing(&format!("{} ({advice})", probe.get_program().display()));
+    }
+    found
+}
+
+/// The server that loads the module: the one that `VALKEY_SERVER` or `REDIS_SERVER` names, or one on
+/// the path. Without any the test skips, loudly, or fails when peers are required.
+pub fn host_program() -> Option<PathBuf> {
+    let runs = |program: &PathBuf| {
+        let output = Command::new(program).arg("--version").output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let named = ["VALKEY_SERVER", "REDIS_SERVER"].map(env::var_os);
+    if let Some(program) = named.into_iter().flatten().next().map(PathBuf::from) {
+        assert!(runs(&program), "{} does not run", program.display());
+        return Some(program);
+    }
+    let known = ["redis-server", "valkey-server"].map(PathBuf::from);
+    let found = known.into_iter().find(runs);
+    if found.is_none() {
+        missing("redis-server or valkey-server");
     }
     found
 }

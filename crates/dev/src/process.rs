@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -160,9 +160,10 @@ pub fn log(folder: &Path) -> String {
     fs::read_to_string(folder.join("log")).unwrap_or_default()
 }
 
-/// Debian's redis-server, in a folder of its own.
+/// A redis-server, or the server that [`peers::host_program`] finds, in a folder of its own.
 #[derive(Debug)]
 pub struct Redis {
+    program: PathBuf,
     process: Process,
     settings: Vec<String>,
     folder: TempDir,
@@ -173,22 +174,28 @@ pub struct Redis {
 impl Redis {
     /// Starts one that keeps nothing unless `settings` say so; without one, the test is to skip.
     pub fn start(settings: &[&str]) -> Option<Redis> {
-        if !has_redis_server() {
-            return None;
-        }
+        let program = peers::host_program()?;
         let folder = TempDir::new().unwrap();
         let settings: Vec<String> = settings.iter().copied().map(str::to_owned).collect();
-        let started = start_server(folder.path(), |port| redis_server(port, &settings));
+        let started = start_server(folder.path(), |port| {
+            redis_server(&program, port, &settings)
+        });
         let (process, addr) = started.unwrap_or_else(|status| {
             let log = log(folder.path());
             panic!("redis-server ended at once with {status}:\n{log}");
         });
         Some(Redis {
+            program,
             process,
             settings,
             folder,
             addr,
         })
+    }
+
+    /// Connects to it.
+    pub fn client(&self) -> Client {
+        Client::connect(self.addr)
     }
 
     /// Ends it as a power failure would.
@@ -199,20 +206,15 @@ impl Redis {
 
     /// Starts it once more, as it was started at first, after it was killed.
     pub fn start_again(&mut self) {
-        let mut command = redis_server(self.addr.port(), &self.settings);
+        let mut command = redis_server(&self.program, self.addr.port(), &self.settings);
         let folder = self.folder.path();
         let started = Process::start_server(&mut command, folder, self.addr);
         self.process = started.unwrap_or_else(|status| panic!("{status}:\n{}", log(folder)));
     }
 }
 
-fn has_redis_server() -> bool {
-    let mut probe = Command::new("redis-server");
-    peers::is_there(probe.arg("--version"), "install redis-server")
-}
-
-fn redis_server(port: u16, settings: &[String]) -> Command {
-    let mut command = Command::new("redis-server");
+fn redis_server(program: &Path, port: u16, settings: &[String]) -> Command {
+    let mut command = Command::new(program);
     command
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .args(["--save", "", "--appendonly", "no", "--loglevel", "warning"])
@@ -228,9 +230,9 @@ mod tests {
 
     #[test]
     fn a_server_whose_port_is_taken_starts_on_another() {
-        if !has_redis_server() {
+        let Some(program) = peers::host_program() else {
             return;
-        }
+        };
         let folder = TempDir::new().unwrap();
         let (first, others) = (Cell::new(true), RefCell::new(Vec::new()));
         let started = start_server(folder.path(), |port| {
@@ -238,11 +240,11 @@ mod tests {
                 // Another server, which answers.
                 let folder = TempDir::new().unwrap();
                 let addr = SocketAddr::from(([127, 0, 0, 1], port));
-                let mut command = redis_server(port, &[]);
+                let mut command = redis_server(&program, port, &[]);
                 let other = Process::start_server(&mut command, folder.path(), addr).unwrap();
                 others.borrow_mut().push((other, addr, folder));
             }
-            redis_server(port, &[])
+            redis_server(&program, port, &[])
         });
         let (_server, addr) = started.unwrap();
         assert_ne!(addr, others.borrow()[0].1);
@@ -250,12 +252,14 @@ mod tests {
 
     #[test]
     fn a_server_that_cannot_start_says_why() {
-        if !has_redis_server() {
+        let Some(program) = peers::host_program() else {
             return;
-        }
+        };
         let folder = TempDir::new().unwrap();
         let settings = ["--nonsense".to_owned()];
-        let started = start_server(folder.path(), |port| redis_server(port, &settings));
+        let started = start_server(folder.path(), |port| {
+            redis_server(&program, port, &settings)
+        });
         assert!(!started.unwrap_err().success());
         assert!(log(folder.path()).contains("nonsense"));
     }

@@ -1,34 +1,34 @@
 //! Filters in a cluster, whose nodes fail over, move slots, die and come back empty.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use everbloom_client::{BatchError, BitmapFilter, Error, SpreadFilter};
-use everbloom_dev::{StopOnDrop, wait_for, wait_for_ok};
-use redis::Value;
+use everbloom_dev::{Cluster, StopOnDrop, wait_for, wait_for_ok};
+use redis::Cmd;
+use redis::cluster::ClusterConnection;
 
-use crate::nodes::{Cluster, ask};
-use crate::support::{connect, items, runtime};
+use crate::support::{client_of, connect, connect_to, items, runtime};
 
 #[test]
 fn a_spread_filter_uses_every_node() {
     let Some(cluster) = Cluster::start() else {
         return;
     };
-    let mut connection = cluster.connect();
+    let mut connection = connect_to(&cluster);
     let seen = SpreadFilter::create(&mut connection, "seen", 10_000, 1e-9, 12).unwrap();
     let (first, second) = (items("first", 10_000), items("second", 20_000));
     let new = seen.add_all(&mut connection, &first).unwrap();
     assert!(new.iter().all(|new| *new));
     for node in &cluster.nodes {
-        let keys = ask(&mut connect(node.addr), "DBSIZE");
-        assert_ne!(keys, Value::Int(0), "a node has no shard");
+        assert_ne!(node.client().number("DBSIZE"), 0, "a node has no shard");
     }
     // Batches side by side, past the first generation, over a client that is waited for.
     runtime().block_on(async {
-        let mut connection = cluster.client().get_async_connection().await.unwrap();
+        let mut connection = client_of(&cluster).get_async_connection().await.unwrap();
         let seen = SpreadFilter::open_async(&mut connection, "seen")
             .await
             .unwrap();
@@ -48,9 +48,17 @@ fn a_spread_filter_uses_every_node() {
 }
 
 /// Asks until there is an answer, past errors that pass by themselves.
-fn answered(mut ask: impl FnMut() -> Result<Vec<bool>, BatchError>) -> Vec<bool> {
-    wait_for_ok("an answer", || {
-        ask().inspect_err(|batch| assert!(batch.error.is_temporary(), "{batch}"))
+fn answered(ask: impl FnMut() -> Result<Vec<bool>, BatchError>) -> Vec<bool> {
+    lasting(ask).unwrap_or_else(|batch| panic!("{batch}"))
+}
+
+/// Asks until there is an answer, or an error that stays.
+fn lasting(
+    mut ask: impl FnMut() -> Result<Vec<bool>, BatchError>,
+) -> Result<Vec<bool>, BatchError> {
+    wait_for_ok("an answer", || match ask() {
+        Err(batch) if batch.error.is_temporary() => Err(batch),
+        lasts => Ok(lasts),
     })
 }
 
@@ -65,13 +73,13 @@ fn a_slot_moves_while_items_are_added() {
     let Some(cluster) = Cluster::start() else {
         return;
     };
-    let seen = BitmapFilter::create(&mut cluster.connect(), "seen", 100_000, 1e-9).unwrap();
+    let seen = BitmapFilter::create(&mut connect_to(&cluster), "seen", 100_000, 1e-9).unwrap();
     let (slot, owner) = cluster.slot("seen");
     let done = AtomicBool::new(false);
     let added = thread::scope(|scope| {
         let stop = StopOnDrop(&done);
         let adder = scope.spawn(|| {
-            let mut connection = cluster.connect();
+            let mut connection = connect_to(&cluster);
             let mut added = Vec::new();
             while !done.load(Ordering::Relaxed) {
                 let batch = items(&format!("batch{}-", added.len()), 100);
@@ -87,7 +95,7 @@ fn a_slot_moves_while_items_are_added() {
         drop(stop);
         adder.join().unwrap()
     });
-    let mut connection = cluster.connect();
+    let mut connection = connect_to(&cluster);
     assert!(added.len() >= 100);
     assert_known(&answered(|| seen.contains_all(&mut connection, &added)));
 }
@@ -97,7 +105,7 @@ fn a_filter_whose_keys_are_on_two_nodes_is_asked_and_grows() {
     let Some(cluster) = Cluster::start() else {
         return;
     };
-    let mut connection = cluster.connect();
+    let mut connection = connect_to(&cluster);
     let seen = SpreadFilter::create(&mut connection, "seen", 40, 1e-6, 1).unwrap();
     let mut added = items("item", 300);
     seen.add_all(&mut connection, &added).unwrap();
@@ -106,7 +114,7 @@ fn a_filter_whose_keys_are_on_two_nodes_is_asked_and_grows() {
     let keys = cluster.begin_move(slot, from, to);
     assert!(keys.len() >= 4, "{keys:?}");
     let runtime = runtime();
-    let client = cluster.client();
+    let client = client_of(&cluster);
     let mut waiting = runtime.block_on(client.get_async_connection()).unwrap();
     for key in keys {
         cluster.move_key(&key, from, to);
@@ -129,75 +137,117 @@ fn a_filter_whose_keys_are_on_two_nodes_is_asked_and_grows() {
     assert_known(&answered(|| seen.contains_all(&mut connection, &added)));
 }
 
-/// Adds batches until it is told to stop, and returns what was acknowledged.
-fn add_until(
-    done: &AtomicBool,
-    batches: &AtomicUsize,
-    name: &str,
-    mut add: impl FnMut(&[String]) -> Result<Vec<bool>, BatchError>,
-) -> Vec<String> {
-    let mut added = Vec::new();
-    while !done.load(Ordering::Relaxed) {
-        let batch = items(&format!("{name}{}-", added.len()), 50);
-        answered(|| add(&batch));
-        added.extend(batch);
-        batches.fetch_add(1, Ordering::Relaxed);
+/// What adders share with the test.
+struct Adding {
+    seen: SpreadFilter,
+    done: AtomicBool,
+    batches: AtomicUsize,
+    /// How many adders have met the loss of a key.
+    warned: AtomicUsize,
+    /// The filter after its repair.
+    restored: OnceLock<SpreadFilter>,
+}
+
+impl Adding {
+    /// Adds batches until it is told to stop, and returns what was acknowledged. After a loss it
+    /// adds all of that once more.
+    fn add(
+        &self,
+        name: &str,
+        mut add: impl FnMut(&SpreadFilter, &[String]) -> Result<Vec<bool>, BatchError>,
+    ) -> Vec<String> {
+        let (mut seen, mut added) = (&self.seen, Vec::new());
+        while !self.done.load(Ordering::Relaxed) {
+            let batch = items(&format!("{name}{}-", added.len()), 50);
+            if let Err(batch) = lasting(|| add(seen, &batch)) {
+                let is_loss = matches!(batch.error, Error::MissingKeys { .. });
+                assert!(is_loss && self.restored.get().is_none(), "{batch}");
+                self.warned.fetch_add(1, Ordering::Relaxed);
+                wait_for("the repair", || self.restored.get().is_some());
+                seen = self.restored.get().unwrap();
+                answered(|| add(seen, &added));
+                continue;
+            }
+            added.extend(batch);
+            self.batches.fetch_add(1, Ordering::Relaxed);
+        }
+        added
     }
-    added
+
+    fn go_on(&self) {
+        let before = self.batches.load(Ordering::Relaxed);
+        wait_for("more batches", || {
+            self.batches.load(Ordering::Relaxed) > before + 4
+        });
+    }
+
+    /// Deletes a generation of a shard, and repairs the filter once every adder has noticed.
+    fn lose_a_generation(&self, connection: &mut ClusterConnection) {
+        let key = "{seen:0}:1";
+        let delete = Cmd::del(key);
+        wait_for("a second generation", || {
+            delete.query(connection).unwrap_or(0) == 1
+        });
+        wait_for("the adders to notice", || {
+            self.warned.load(Ordering::Relaxed) == 2
+        });
+        let (seen, lost) = SpreadFilter::restore(connection, "seen", 400, 1e-4, 12).unwrap();
+        assert_eq!(lost, [key]);
+        let seen = seen.with_replicas(1, Duration::from_secs(1));
+        self.restored.set(seen).unwrap();
+    }
 }
 
 #[test]
-fn what_replicas_have_survives_moved_slots_and_failovers() {
+fn what_replicas_have_survives_moved_slots_failovers_and_a_repair() {
     let Some(mut cluster) = Cluster::with_replicas() else {
         return;
     };
-    let seen = SpreadFilter::create(&mut cluster.connect(), "seen", 400, 1e-4, 12).unwrap();
-    let seen = seen.with_replicas(1, Duration::from_secs(1));
+    let mut connection = connect_to(&cluster);
+    let seen = SpreadFilter::create(&mut connection, "seen", 400, 1e-4, 12).unwrap();
+    let adding = Adding {
+        seen: seen.with_replicas(1, Duration::from_secs(1)),
+        done: AtomicBool::new(false),
+        batches: AtomicUsize::new(0),
+        warned: AtomicUsize::new(0),
+        restored: OnceLock::new(),
+    };
     let runtime = runtime();
-    let (client, (slot, owner)) = (cluster.client(), cluster.slot("{seen:0}"));
-    let (done, batches) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (client, (slot, owner)) = (client_of(&cluster), cluster.slot("{seen:0}"));
     let added = thread::scope(|scope| {
-        let stop = StopOnDrop(&done);
+        let stop = StopOnDrop(&adding.done);
         let blocking = scope.spawn(|| {
             let mut connection = client.get_connection().unwrap();
-            let add = |batch: &[String]| seen.add_all(&mut connection, batch);
-            add_until(&done, &batches, "blocking", add)
+            adding.add("blocking", |seen, batch| {
+                seen.add_all(&mut connection, batch)
+            })
         });
         let waiting = scope.spawn(|| {
             let connection = runtime.block_on(client.get_async_connection());
             let mut connection = connection.unwrap();
-            let add =
-                |batch: &[String]| runtime.block_on(seen.add_all_async(&mut connection, batch));
-            add_until(&done, &batches, "waiting", add)
+            adding.add("waiting", |seen, batch| {
+                runtime.block_on(seen.add_all_async(&mut connection, batch))
+            })
         });
-        let go_on = || {
-            let before = batches.load(Ordering::Relaxed);
-            wait_for("more batches", || {
-                batches.load(Ordering::Relaxed) > before + 4
-            });
-        };
-        go_on();
+        adding.go_on();
         for step in 0..3 {
             cluster.move_slot(slot, (owner + step) % 3, (owner + step + 1) % 3);
         }
-        go_on();
-        ask(&mut connect(cluster.nodes[3].addr), "CLUSTER FAILOVER");
-        cluster.wait_for_primary(3);
+        adding.go_on();
+        cluster.take_over(3);
         cluster.wait_for_replica(0);
-        go_on();
-        cluster.nodes[1].kill();
-        cluster.wait_for_primary(4);
-        cluster.nodes[1].start_again();
-        cluster.wait_for_replica(1);
-        go_on();
+        adding.go_on();
+        cluster.kill(1);
+        adding.go_on();
+        adding.lose_a_generation(&mut connection);
+        adding.go_on();
         drop(stop);
         [blocking, waiting]
             .map(|adder| adder.join().unwrap())
             .concat()
     });
-    let mut connection = cluster.connect();
     let fresh = SpreadFilter::open(&mut connection, "seen").unwrap();
-    for filter in [&seen, &fresh] {
+    for filter in [adding.restored.get().unwrap(), &fresh] {
         assert_known(&answered(|| filter.contains_all(&mut connection, &added)));
     }
 }
@@ -207,7 +257,7 @@ fn an_addition_without_its_replicas_is_an_error_that_passes() {
     let Some(cluster) = Cluster::start() else {
         return;
     };
-    let mut connection = cluster.connect();
+    let mut connection = connect_to(&cluster);
     let seen = SpreadFilter::create(&mut connection, "seen", 40, 1e-6, 2).unwrap();
     let wants = seen.clone().with_replicas(1, Duration::from_millis(5));
     // Of one generation, and of several.
@@ -215,7 +265,7 @@ fn an_addition_without_its_replicas_is_an_error_that_passes() {
         let errors = [
             wants.add_all(&mut connection, &items).unwrap_err(),
             runtime().block_on(async {
-                let mut connection = cluster.client().get_async_connection().await.unwrap();
+                let mut connection = client_of(&cluster).get_async_connection().await.unwrap();
                 let adding = wants.add_all_async(&mut connection, &items);
                 adding.await.unwrap_err()
             }),
@@ -242,7 +292,7 @@ fn a_node_that_comes_back_empty_is_noticed_and_restored() {
     let Some(mut cluster) = Cluster::start() else {
         return;
     };
-    let mut connection = cluster.connect();
+    let mut connection = connect_to(&cluster);
     let seen = SpreadFilter::create(&mut connection, "g2", 400, 0.001, 16).unwrap();
     let before = items("before", 4000);
     seen.add_all(&mut connection, &before).unwrap();
@@ -306,14 +356,13 @@ fn a_call_ends_while_the_cluster_is_down() {
     // Of a node that lives, and only answers that the cluster is down.
     let mut names = (0..).map(|number| format!("seen{number}"));
     let name = names.find(|name| cluster.slot(&format!("{{{name}:0}}")).1 == 0);
-    let seen = SpreadFilter::create(&mut cluster.connect(), &name.unwrap(), 1000, 0.01, 1);
+    let seen = SpreadFilter::create(&mut connect_to(&cluster), &name.unwrap(), 1000, 0.01, 1);
     let seen = seen.unwrap();
-    let mut connection = cluster.connect();
+    let mut connection = connect_to(&cluster);
     cluster.nodes[1].kill();
-    let mut other = connect(cluster.nodes[0].addr);
+    let mut other = cluster.nodes[0].client();
     wait_for("the cluster to be down", || {
-        let info: String = redis::from_redis_value(ask(&mut other, "CLUSTER INFO")).unwrap();
-        info.contains("cluster_state:fail")
+        other.text("CLUSTER INFO").contains("cluster_state:fail")
     });
     let call = thread::spawn(move || seen.add(&mut connection, "a").unwrap_err());
     wait_for("the end of the call", || call.is_finished());
@@ -326,7 +375,7 @@ fn a_node_alone_says_where_the_key_is() {
     let Some(cluster) = Cluster::start() else {
         return;
     };
-    BitmapFilter::create(&mut cluster.connect(), "{tag}seen", 1000, 0.01).unwrap();
+    BitmapFilter::create(&mut connect_to(&cluster), "{tag}seen", 1000, 0.01).unwrap();
     let outcomes = cluster.nodes.iter().map(|node| {
         let outcome = BitmapFilter::open(&mut connect(node.addr), "{tag}seen");
         match outcome {
@@ -346,16 +395,14 @@ fn a_node_that_dies_takes_its_shards_and_no_others() {
     let Some(mut cluster) = Cluster::start() else {
         return;
     };
-    let mut connection = cluster.connect();
+    let mut connection = connect_to(&cluster);
     let seen = SpreadFilter::create(&mut connection, "seen", 10_000, 1e-9, 12).unwrap();
     let all = items("item", 3000);
     seen.add_all(&mut connection, &all).unwrap();
     // The others go on only when they are told to.
     for node in &cluster.nodes {
-        ask(
-            &mut connect(node.addr),
-            "CONFIG SET cluster-require-full-coverage no",
-        );
+        let mut client = node.client();
+        client.ok("CONFIG SET cluster-require-full-coverage no");
     }
     cluster.nodes[1].kill();
     let batch = seen.contains_all(&mut connection, &all).unwrap_err();

@@ -14,7 +14,6 @@ mod cluster;
 mod failures;
 mod guard;
 mod layouts;
-mod nodes;
 mod sentinel;
 mod spread;
 mod support;

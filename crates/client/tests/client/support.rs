@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use everbloom_client::cluster_client;
+use everbloom_client::redis::cluster::{ClusterClient, ClusterConnection};
 use everbloom_client::redis::{Client, Connection};
-use everbloom_dev::Redis;
+use everbloom_dev::{Cluster, Redis};
 use everbloom_server::{Running, Server, Settings};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -83,6 +85,14 @@ pub(crate) fn connect(addr: SocketAddr) -> Connection {
     let patience = Some(Duration::from_secs(60));
     connection.set_read_timeout(patience).unwrap();
     connection
+}
+
+pub(crate) fn client_of(cluster: &Cluster) -> ClusterClient {
+    cluster_client(cluster.addresses()).build().unwrap()
+}
+
+pub(crate) fn connect_to(cluster: &Cluster) -> ClusterConnection {
+    client_of(cluster).get_connection().unwrap()
 }
 
 /// Different items: `first0`, `first1`, ...

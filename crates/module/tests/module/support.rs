@@ -5,31 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::thread;
 
+pub use everbloom_dev::peers::host_program;
 use everbloom_dev::process::log;
 pub use everbloom_dev::{Client, PATIENCE, free_port, module, wait_for};
 use everbloom_dev::{Process, peers, start_server};
 use everbloom_resp::Reply;
 use tempfile::TempDir;
-
-/// The server to load it into: `VALKEY_SERVER` or `REDIS_SERVER`, or one on the path. Without any
-/// the test skips, loudly, or fails when peers are required.
-pub fn host_program() -> Option<PathBuf> {
-    let runs = |program: &PathBuf| {
-        let output = Command::new(program).arg("--version").output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    let named = ["VALKEY_SERVER", "REDIS_SERVER"].map(std::env::var_os);
-    if let Some(program) = named.into_iter().flatten().next().map(PathBuf::from) {
-        assert!(runs(&program), "{} does not run", program.display());
-        return Some(program);
-    }
-    let known = ["redis-server", "valkey-server"].map(PathBuf::from);
-    let found = known.into_iter().find(runs);
-    if found.is_none() {
-        peers::missing("redis-server or valkey-server");
-    }
-    found
-}
 
 fn version_line(program: &Path) -> String {
     let output = Command::new(program).arg("--version").output().unwrap();
