@@ -32,6 +32,14 @@ impl Seen for &Embedded {
     }
 }
 
+fn stop(server: &mut &Embedded, fetched: u64) -> Outcome {
+    println!("After {fetched} of them the server is stopped.");
+    server.stop();
+    server.start_again()?;
+    println!("It is started again on its files. The workers connect again and go on.");
+    Ok(())
+}
+
 fn main() -> Outcome {
     let folder = std::env::temp_dir().join(format!("crawler-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -53,13 +61,7 @@ fn run(folder: &Path) -> Outcome {
     println!("{WORKERS} workers crawl {pages} pages with {LINKS} links each.");
     let started = Instant::now();
     let crawl = Crawl::new(pages, &server);
-    crawl.run(|fetched| {
-        println!("After {fetched} of them the server is stopped.");
-        server.stop();
-        server.start_again()?;
-        println!("It is started again on its files. The workers connect again and go on.");
-        Ok(())
-    })?;
+    crawl.run(&mut &server, &[stop])?;
     let seconds = started.elapsed().as_secs_f64();
 
     println!("\nFigures");

@@ -21,16 +21,19 @@ fn assert_crawled(example: &Example) {
     assert_eq!(fetched + missed, items);
     let expected = example.figure("error rate, expected at most");
     assert_rate(example, expected, items);
-    assert!(
-        example.output.contains("started again"),
-        "{}",
-        example.output
-    );
+}
+
+#[track_caller]
+fn assert_says(example: &Example, words: &[&str]) {
+    let output = &example.output;
+    assert!(words.iter().all(|word| output.contains(word)), "{output}");
 }
 
 #[test]
 fn crawler() {
-    assert_crawled(&Example::run("crawler", &["--items", "20000"]));
+    let example = Example::run("crawler", &["--items", "20000"]);
+    assert_crawled(&example);
+    assert_says(&example, &["started again on its files"]);
 }
 
 #[test]
@@ -39,6 +42,8 @@ fn cluster() {
     if Redis::start(&[]).is_some() {
         let example = Example::run("cluster", &["--items", "20000"]);
         assert_crawled(&example);
+        let lost = r#"has lost ["{seen:3}"]"#;
+        assert_says(&example, &["moves", "takes over", "started again", lost]);
         for by in ["this program", "a new one"] {
             let forgotten = example.figure(&format!("fetched, and forgotten by {by}"));
             assert_eq!(forgotten, 0.0);

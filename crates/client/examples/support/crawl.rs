@@ -1,11 +1,11 @@
 //! Workers that crawl a made-up web, with a filter wherever it is.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Outcome, figure, mixed, rate};
+use super::{Outcome, Problem, figure, mixed, rate};
 
 pub(crate) const WORKERS: usize = 4;
 /// Links of which a worker asks at once which are new.
@@ -29,30 +29,45 @@ pub(crate) trait Seen: Sync {
 
     /// Adds URLs. Which of them were new does not count: a lost request is sent again.
     fn add(&self, connection: &mut Self::Connection, urls: &[String]) -> Outcome<Vec<bool>>;
+
+    /// Whether an error says that URLs are lost.
+    fn is_loss(_: &Problem) -> bool {
+        false
+    }
+
+    /// Makes again what is lost, without the URLs in it.
+    fn restore(&self, _: &mut Self::Connection) -> Outcome {
+        Ok(())
+    }
 }
 
-/// [`Seen::known`] or [`Seen::add`].
-type Question<S> = fn(&S, &mut <S as Seen>::Connection, &[String]) -> Outcome<Vec<bool>>;
+/// What happens to the servers, when so many pages are fetched.
+pub(crate) type Event<T> = fn(servers: &mut T, fetched: u64) -> Outcome;
 
 /// A made-up web of pages 0 to `pages` - 1. Each is fetched by looking at its links.
 struct Web {
     pages: u64,
-    fetched: Vec<AtomicU8>,
+    times: Vec<AtomicU8>,
+    fetched: AtomicU64,
 }
 
 impl Web {
     fn new(pages: u64) -> Web {
-        let fetched = (0..pages).map(|_| AtomicU8::new(0)).collect();
-        Web { pages, fetched }
+        let times = (0..pages).map(|_| AtomicU8::new(0)).collect();
+        let fetched = AtomicU64::new(0);
+        Web {
+            pages,
+            times,
+            fetched,
+        }
     }
 
     /// Fetches a page. It links to the next one, so that all can be reached, and to others.
     fn fetch(&self, page: u64) -> impl Iterator<Item = u64> {
-        if let Some(times) = usize::try_from(page)
-            .ok()
-            .and_then(|at| self.fetched.get(at))
+        if let Some(times) = usize::try_from(page).ok().and_then(|at| self.times.get(at))
+            && times.fetch_add(1, Ordering::Relaxed) == 0
         {
-            times.fetch_add(1, Ordering::Relaxed);
+            self.fetched.fetch_add(1, Ordering::Relaxed);
         }
         let others = (1..LINKS).map(move |link| mixed(page * LINKS + link));
         let links = std::iter::once(page + 1).chain(others);
@@ -60,9 +75,13 @@ impl Web {
     }
 
     fn times(&self) -> impl Iterator<Item = u8> {
-        self.fetched
-            .iter()
-            .map(|times| times.load(Ordering::Relaxed))
+        self.times.iter().map(|times| times.load(Ordering::Relaxed))
+    }
+
+    /// The URLs of all pages that were fetched.
+    fn fetched(&self) -> Vec<String> {
+        let fetched = (0..).zip(self.times()).filter(|(_, times)| *times > 0);
+        fetched.map(|(page, _)| url(page)).collect()
     }
 }
 
@@ -78,6 +97,10 @@ pub(crate) struct Crawl<S> {
     inboxes: [Mutex<Vec<u64>>; WORKERS],
     /// Links in the inboxes, and those that the workers are at.
     open: AtomicU64,
+    /// How many pages are fetched before the next event. So it comes while the workers crawl.
+    limit: AtomicU64,
+    /// How often lost URLs were added again. Meanwhile nobody asks: they would seem to be new.
+    restored: RwLock<u64>,
     asked: AtomicU64,
     sent_again: AtomicU64,
     failed: AtomicBool,
@@ -91,6 +114,8 @@ impl<S: Seen> Crawl<S> {
             seen,
             inboxes: Default::default(),
             open: AtomicU64::new(0),
+            limit: AtomicU64::new(u64::MAX),
+            restored: RwLock::new(0),
             asked: AtomicU64::new(0),
             sent_again: AtomicU64::new(0),
             failed: AtomicBool::new(false),
@@ -111,15 +136,21 @@ impl<S: Seen> Crawl<S> {
         }
     }
 
-    /// A worker: takes links, asks which are new, fetches those, and hands over what they link to.
+    /// Takes a batch of links, or none for now.
+    fn take(&self, inbox: &Mutex<Vec<u64>>) -> Vec<u64> {
+        if self.fetched() >= self.limit.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
+        let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = inbox.len().saturating_sub(BATCH);
+        inbox.split_off(kept)
+    }
+
+    /// A worker: takes links, fetches those that are new, and hands over what they link to.
     fn work(&self, inbox: &Mutex<Vec<u64>>) -> Outcome {
         let mut connection = None;
         while !self.is_over() {
-            let mut links = {
-                let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-                let kept = inbox.len().saturating_sub(BATCH);
-                inbox.split_off(kept)
-            };
+            let mut links = self.take(inbox);
             if links.is_empty() {
                 thread::sleep(Duration::from_millis(1));
                 continue;
@@ -127,81 +158,126 @@ impl<S: Seen> Crawl<S> {
             let taken = links.len() as u64;
             links.sort_unstable();
             links.dedup();
-            let new = self.new_ones(&mut connection, &links);
-            let new = new.inspect_err(|_| self.failed.store(true, Ordering::SeqCst))?;
-            let found: Vec<u64> = new.iter().flat_map(|page| self.web.fetch(*page)).collect();
+            let found = self.fetch_new(&mut connection, &links);
+            let found = found.inspect_err(|_| self.failed.store(true, Ordering::SeqCst))?;
             self.hand_over(&found);
             self.open.fetch_sub(taken, Ordering::SeqCst);
         }
         Ok(())
     }
 
-    /// Which links are new. They are added before they are fetched. When a reply was lost, it is
-    /// safe to send either request again, because nobody else adds these links meanwhile.
-    fn new_ones(&self, connection: &mut Option<S::Connection>, links: &[u64]) -> Outcome<Vec<u64>> {
-        let known = self.ask(connection, links, S::known)?;
-        let new = links.iter().zip(known).filter(|(_, known)| !known);
-        let new: Vec<u64> = new.map(|(link, _)| *link).collect();
-        if !new.is_empty() {
-            self.ask(connection, &new, S::add)?;
-        }
-        Ok(new)
-    }
-
-    /// Asks until there is an answer.
-    fn ask(
+    /// Fetches the pages that are new, and returns their links. The pages are added before they are
+    /// fetched. When a reply was lost, it is safe to send either request again, because nobody else
+    /// adds these links meanwhile.
+    fn fetch_new(
         &self,
         connection: &mut Option<S::Connection>,
         links: &[u64],
-        question: Question<S>,
-    ) -> Outcome<Vec<bool>> {
+    ) -> Outcome<Vec<u64>> {
+        let urls = |links: &[u64]| links.iter().map(|page| url(*page)).collect::<Vec<_>>();
+        let all = urls(links);
+        let known = self.ask(connection, |connection| self.seen.known(connection, &all))?;
+        let new = links.iter().zip(known).filter(|(_, known)| !known);
+        let new: Vec<u64> = new.map(|(link, _)| *link).collect();
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let added = urls(&new);
+        let found = self.ask(connection, |connection| {
+            self.seen.add(connection, &added)?;
+            Ok(new.iter().flat_map(|page| self.web.fetch(*page)).collect())
+        })?;
+        let answers = all.len() + added.len();
+        self.asked.fetch_add(answers as u64, Ordering::Relaxed);
+        Ok(found)
+    }
+
+    /// Asks until there is an answer.
+    fn ask<T>(
+        &self,
+        connection: &mut Option<S::Connection>,
+        mut question: impl FnMut(&mut S::Connection) -> Outcome<T>,
+    ) -> Outcome<T> {
         let started = Instant::now();
-        let urls: Vec<String> = links.iter().map(|page| url(*page)).collect();
         loop {
-            match self.try_ask(connection, &urls, question) {
-                Err(_) if started.elapsed() < PATIENCE => {
-                    let was_connected = connection.take().is_some();
-                    self.sent_again
-                        .fetch_add(u64::from(was_connected), Ordering::Relaxed);
-                    thread::sleep(Duration::from_millis(10));
-                }
+            let restored = self.restored.read().unwrap_or_else(PoisonError::into_inner);
+            let before = *restored;
+            let outcome = self.connected(connection).and_then(&mut question);
+            drop(restored);
+            match outcome {
+                Err(error) if S::is_loss(&error) => self.restore(connection, before)?,
+                Err(_) if started.elapsed() < PATIENCE => self.wait(connection),
                 outcome => return outcome,
             }
         }
     }
 
-    fn try_ask(
+    /// Waits a little for a server that did not answer.
+    fn wait(&self, connection: &mut Option<S::Connection>) {
+        let was_connected = connection.take().is_some();
+        self.sent_again
+            .fetch_add(u64::from(was_connected), Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(10));
+    }
+
+    fn connected<'c>(
         &self,
-        connection: &mut Option<S::Connection>,
-        urls: &[String],
-        question: Question<S>,
-    ) -> Outcome<Vec<bool>> {
-        let connection = match connection {
+        connection: &'c mut Option<S::Connection>,
+    ) -> Outcome<&'c mut S::Connection> {
+        Ok(match connection {
             Some(connection) => connection,
             None => connection.insert(self.seen.connect()?),
-        };
-        let answers = question(&self.seen, connection, urls)?;
-        self.asked
-            .fetch_add(answers.len() as u64, Ordering::Relaxed);
-        Ok(answers)
+        })
+    }
+
+    /// Makes again what is lost, and adds all pages that were fetched, unless another worker has
+    /// done so since.
+    fn restore(&self, connection: &mut Option<S::Connection>, before: u64) -> Outcome {
+        let mut restored = self
+            .restored
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let started = Instant::now();
+        while *restored == before {
+            let outcome = self.connected(connection).and_then(|connection| {
+                self.seen.restore(connection)?;
+                let fetched = self.web.fetched();
+                let mut batches = fetched.chunks(BATCH);
+                batches.try_for_each(|urls| self.seen.add(connection, urls).map(drop))
+            });
+            match outcome {
+                Ok(()) => *restored += 1,
+                Err(_) if started.elapsed() < PATIENCE => self.wait(connection),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn fetched(&self) -> u64 {
-        self.web.times().filter(|times| *times > 0).count() as u64
+        self.web.fetched.load(Ordering::Relaxed)
     }
 
-    /// Crawls with all workers. When half of the pages are fetched, something happens meanwhile.
-    pub(crate) fn run(&self, happens: impl FnOnce(u64) -> Outcome) -> Outcome {
-        let half = self.web.pages / 2;
+    /// Crawls with all workers. Events happen meanwhile, after equal parts of the pages.
+    pub(crate) fn run<T>(&self, servers: &mut T, events: &[Event<T>]) -> Outcome {
+        let part = self.web.pages / (events.len() as u64 + 1);
+        self.limit.store(part, Ordering::SeqCst);
         thread::scope(|scope| {
             let inboxes = self.inboxes.iter();
             let workers: Vec<_> = inboxes
                 .map(|inbox| scope.spawn(|| self.work(inbox)))
                 .collect();
-            while self.fetched() < half && !self.is_over() {
-                thread::sleep(Duration::from_millis(10));
-            }
-            let happened = happens(self.fetched());
+            let happened = events.iter().try_for_each(|event| {
+                while self.fetched() < self.limit.load(Ordering::SeqCst) {
+                    if self.is_over() {
+                        return Ok(());
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+                self.limit.fetch_add(part, Ordering::SeqCst);
+                event(servers, self.fetched())
+            });
+            self.limit.store(u64::MAX, Ordering::SeqCst);
             self.failed.fetch_or(happened.is_err(), Ordering::SeqCst);
             for worker in workers {
                 worker.join().map_err(|_| "a worker has panicked")??;
@@ -215,10 +291,8 @@ impl<S: Seen> Crawl<S> {
         &self,
         mut known: impl FnMut(&[String]) -> Outcome<Vec<bool>>,
     ) -> Outcome<u64> {
-        let fetched = (0..).zip(self.web.times()).filter(|(_, times)| *times > 0);
-        let urls: Vec<String> = fetched.map(|(page, _)| url(page)).collect();
         let mut forgotten = 0;
-        for batch in urls.chunks(BATCH) {
+        for batch in self.web.fetched().chunks(BATCH) {
             forgotten += known(batch)?.into_iter().filter(|known| !known).count() as u64;
         }
         Ok(forgotten)

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use everbloom_server::{Running, Server, Settings};
 use redis::{Client, Connection, RedisResult};
 #[allow(unused_imports, reason = "each example uses a part of it")]
-pub(crate) use shared::{Outcome, argument, figure, mixed, rate, text_argument};
+pub(crate) use shared::{Outcome, Problem, argument, figure, mixed, rate, text_argument};
 
 /// A server in this process, on a port of 127.0.0.1 that is free. `--port` names one that runs
 /// already, and is used instead.

@@ -8,7 +8,8 @@ use std::error::Error;
 use std::fmt::Display;
 
 /// What `main` returns: a problem ends the program with its text.
-pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
+pub(crate) type Outcome<T = ()> = Result<T, Problem>;
+pub(crate) type Problem = Box<dyn Error + Send + Sync>;
 
 /// The value after `--NAME`, if it is there.
 pub(crate) fn text_argument(name: &str) -> Option<String> {
