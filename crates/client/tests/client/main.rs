@@ -13,6 +13,7 @@ mod bitmap;
 mod cluster;
 mod failures;
 mod guard;
+mod guide;
 mod layouts;
 mod sentinel;
 mod spread;

@@ -48,7 +48,7 @@ fn without_figures(line: &str) -> String {
 
 /// The reply that a comment behind a command shows: `1: it is new`; `None` for other comments.
 pub(super) fn reply_of(comment: &str) -> Option<&str> {
-    if comment.starts_with("ERR ") {
+    if comment.starts_with("ERR ") || comment.starts_with("MOVED ") {
         return Some(comment);
     }
     let reply = comment.split([':', '：', ';']).next()?.trim();

@@ -4,21 +4,25 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use everbloom_dev::{Process, wait_for};
+use everbloom_dev::{Process, free_port, module, wait_for};
 
 use super::expected::{is_shown, reply_of};
 use super::page::Block;
 use crate::support::{EVERBLOOM, Peer, folder, root, run};
 
 /// The ports in the pages. Each stands for one that is free here.
-const PORTS: [u16; 13] = [
-    6379, 6380, 7000, 7001, 7002, 7003, 7021, 7022, 7023, 7024, 7025, 7026, 9379,
-];
+const PORTS: [u16; 7] = [6379, 6380, 7000, 7001, 7002, 7003, 9379];
+
+/// The ports of a cluster's nodes, which mean nothing else wherever they stand.
+const NODES: [u16; 6] = [7021, 7022, 7023, 7024, 7025, 7026];
+
+/// Where the programs that were started in the background write their process ids.
+const BACKGROUND: &str = "background";
 
 /// What stands before a port.
 const BEFORE_A_PORT: [&str; 4] = [":", "-p ", "port ", "port="];
@@ -32,6 +36,8 @@ pub(super) struct Shell {
     folder: PathBuf,
     /// The ports in the page, and here.
     ports: BTreeMap<u16, u16>,
+    /// The same of a cluster's nodes.
+    nodes: Vec<(u16, u16)>,
     /// Holds the free ports until a command names them.
     reserved: BTreeMap<u16, TcpListener>,
     /// By their ports here.
@@ -51,7 +57,8 @@ struct Done {
 }
 
 impl Shell {
-    pub(super) fn new(name: &str, stands_for: &[(String, String)]) -> Self {
+    /// `host`: what runs as `valkey-server`, with our module as `$MODULE`.
+    pub(super) fn new(name: &str, stands_for: &[(String, String)], host: Option<&Path>) -> Self {
         let (mut ports, mut reserved) = (BTreeMap::new(), BTreeMap::new());
         for port in PORTS {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -62,6 +69,7 @@ impl Shell {
         let mut shell = Self {
             folder: folder(&format!("guide-{name}")),
             ports,
+            nodes: Vec::new(),
             reserved,
             servers: BTreeMap::new(),
             stands_for: stands_for.to_vec(),
@@ -70,13 +78,22 @@ impl Shell {
             typed: 0,
         };
         shell.write_programs();
+        if let Some(host) = host {
+            shell.nodes.extend(NODES.map(|port| (port, free_port())));
+            let host = host.display();
+            // No pause before a replica gets its copy: tests are short.
+            let quick = "--repl-diskless-sync-delay 0";
+            let text = format!("echo $$ >> ../{BACKGROUND}\nexec {host} \"$@\" {quick}");
+            shell.write_program("valkey-server", &text);
+            let module = module().to_str().unwrap().to_owned();
+            shell.variables.insert("MODULE".to_owned(), module);
+        }
         shell
     }
 
     /// Programs that talk to the servers of this page when no port is named.
     fn write_programs(&mut self) {
-        let bin = self.bin();
-        fs::create_dir_all(&bin).unwrap();
+        fs::create_dir_all(self.bin()).unwrap();
         let port = self.ports[&6379];
         let others = std::env::var("PATH").unwrap();
         let programs = [
@@ -104,10 +121,14 @@ impl Shell {
             ),
         ];
         for (name, text) in programs {
-            let path = bin.join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            self.write_program(name, &text);
         }
+    }
+
+    fn write_program(&self, name: &str, text: &str) {
+        let path = self.bin().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn bin(&self) -> PathBuf {
@@ -300,11 +321,15 @@ impl Shell {
                 text = text.replace(&format!("{before}{port}"), &format!("{before}{here}"));
             }
         }
+        for (port, here) in &self.nodes {
+            text = text.replace(&port.to_string(), &here.to_string());
+        }
         text
     }
 
     fn as_shown(&self, mut output: String) -> String {
-        for (port, here) in &self.ports {
+        let nodes = self.nodes.iter().map(|(port, here)| (port, here));
+        for (port, here) in self.ports.iter().chain(nodes) {
             output = output.replace(&here.to_string(), &port.to_string());
         }
         for (shown, typed) in &self.stands_for {
@@ -376,6 +401,15 @@ impl Shell {
         {
             run(Command::new("kill").arg(process.id().to_string())).success();
             process.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let ids = fs::read_to_string(self.folder.join(BACKGROUND)).unwrap_or_default();
+        for id in ids.lines() {
+            run(Command::new("kill").args(["-9", id]));
         }
     }
 }
