@@ -141,13 +141,21 @@ async function statuses(page) {
     x: [0, 2], ticks: [], format: time, text: '',
   }));
   assert.equal(await page.locator('#times circle').count(), 1);
-  assert.deepEqual(await page.evaluate(() => [0, 1.85e-9, 1e-6, 1e-5, 0.001].map(percent)), ['0 %', '1 in 541M', '1 in 1M', '0.001 %', '0.1 %']);
+  // One unit in a column.
+  assert.deepEqual(
+    await page.evaluate(() => [0, 1.7e-12, 1.85e-8, 1e-6, 9.96e-6, 1e-5, 0.001].map(percent)),
+    ['0 %', '2e-10 %', '0.0000019 %', '0.0001 %', '0.001 %', '0.001 %', '0.1 %'],
+  );
+  // A full filter has a full bar.
+  await page.locator('#search').fill('full');
+  await matches(page, '1 filter whose name contains “full”');
+  assert.equal(await page.locator('#rows meter').getAttribute('value'), '1');
 }
 
 async function sinceTheStart(page) {
   const rows = await page.locator('#commands tr').allTextContents();
   assert.match(rows.find((row) => row.startsWith('BF.RESERVE')), /^BF\.RESERVE10,0\d\d\d+(\.\d+)? .s00$/);
-  assert.match(await text(page, '#server-facts'), /^Last snapshot.+Changes not in a snapshot[\d,]+Log of changes.+Error repliesERR 1\b/);
+  assert.match(await text(page, '#server-facts'), /^Last snapshot.+Changes not in a snapshot[\d,]+Log of changes.+Error replies1 ERR$/);
 }
 
 async function pages(page) {
@@ -256,14 +264,47 @@ for (const colorScheme of ['light', 'dark']) {
   await page.close();
 }
 
-// A narrow window shows all without a scroll bar of the whole.
-const { page, wrong } = await open({ viewport: { width: 400, height: 800 } });
-for (const [view, ready] of [['', '#rate svg path'], ['#db=0&key=grown', '#parts li']]) {
+// What leaves its card, and texts of a chart that overlap.
+function misplaced() {
+  const found = [];
+  const wide = document.documentElement.scrollWidth - innerWidth;
+  if (wide > 0) found.push(`the page is ${wide} pixels too wide`);
+  for (const table of document.querySelectorAll('.scroll')) {
+    if (table.scrollWidth > table.clientWidth) found.push(`${table.id || 'the commands'}: a table too wide`);
+  }
+  for (const card of document.querySelectorAll('figure')) {
+    const inside = card.getBoundingClientRect();
+    const texts = [...card.querySelectorAll('text')].filter((text) => text.textContent);
+    const boxes = texts.map((text) => [text.textContent, text.getBoundingClientRect()]);
+    for (const [number, [text, box]] of boxes.entries()) {
+      if (box.left < inside.left || box.right > inside.right) found.push(`${text}: outside`);
+      for (const [other, it] of boxes.slice(0, number)) {
+        const over = box.left < it.right && it.left < box.right && box.top + 3 < it.bottom && it.top + 3 < box.bottom;
+        if (over) found.push(`${text} is on ${other}`);
+      }
+    }
+  }
+  return found;
+}
+
+// A phone in both positions, a tablet, a laptop. The window changes while the page is open.
+const { page, wrong } = await open({ viewport: { width: 1200, height: 800 } });
+for (const [view, ready] of [['', '#rate svg path'], ['#db=0&key=grown', '#parts li'], ['#db=0&key=strict', '#parts li']]) {
   await page.goto(address + view);
   await page.locator(ready).first().waitFor();
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  assert.ok(wide <= 0, `${wide} pixels too wide`);
-  await shoot(page, `narrow${view ? '-grown' : ''}`);
+  for (const width of [360, 420, 600, 800, 1200]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.evaluate(() => new Promise((drawn) => { requestAnimationFrame(() => setTimeout(drawn)); }));
+    assert.deepEqual(await page.evaluate(misplaced), [], `${view} at ${width} pixels`);
+    await shoot(page, `${view.replace(/.*=/, '') || 'list'}-${width}`);
+  }
 }
+// Reserved memory that was not written to is not the process's yet.
+await page.goto(address);
+await page.evaluate(() => {
+  const { now, samples } = lastNow;
+  showNow({ ...lastNow, samples: [...samples, [now, 1, null, null, null, 2e9, 1e9]] });
+});
+await page.locator('#untouched', { hasText: 'counts all memory that was reserved' }).waitFor();
 assert.deepEqual(wrong, []);
 await browser.close();

@@ -54,6 +54,11 @@ fn server() -> (Server, u16) {
     }
     client.ok("BF.RESERVE window:seconds 0.01 100 WINDOW SECONDS 3600");
     client.ok("BF.RESERVE window:items 0.01 100 WINDOW ITEMS");
+    // Labels with many digits.
+    client.ok("BF.RESERVE strict 0.00000001 1000 LAYOUT CLASSIC");
+    for item in 0..3000 {
+        client.ok(&format!("BF.ADD strict {item}"));
+    }
     // It grows: layers of 1000 and 2000, and one that is begun.
     client.ok("BF.RESERVE grown 0.01 1000 LAYOUT CLASSIC");
     for item in 0..4000 {
