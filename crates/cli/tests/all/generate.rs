@@ -53,7 +53,24 @@ fn every_subcommand_has_a_man_page() {
     for name in names {
         let page = fs::read_to_string(pages.join(format!("everbloom-{name}.1"))).unwrap();
         assert!(page.contains(".SH DESCRIPTION"), "{page}");
+        let help = run(Command::new(EVERBLOOM).args([name, "--help"])).success();
+        for (text, section) in [("Exit code", "EXIT STATUS"), ("Examples:", "EXAMPLES")] {
+            let has_section = page.contains(&format!(".SH \"{section}\""));
+            assert_eq!(has_section, help.contains(text), "{section} in {page}");
+        }
+        assert!(!page.contains("EXTRA"), "{page}");
     }
+    let page = fs::read_to_string(pages.join("everbloom-serve.1")).unwrap();
+    assert!(
+        page.contains(".SH SETTINGS\n.TP\n\\fB\\-\\-bind\\fR"),
+        "{page}"
+    );
+    // The table of settings keeps its lines.
+    let table = page
+        .split(".nf\n")
+        .find(|it| it.contains("the TCP port; 0"))
+        .unwrap();
+    assert!(table.starts_with("\\&  port 6379   "), "{table}");
 }
 
 #[test]
@@ -64,6 +81,8 @@ fn shells_can_complete_the_subcommands() {
             script.contains("measure") && script.contains("--error-rate") || shell == "fish",
             "{script}"
         );
+        // `everbloom serve --<Tab>` offers the settings.
+        assert!(script.contains("appendfsync"), "{shell}");
     }
     let script = generate(&["completions", "bash"]);
     // Bash completes the name of a file where nothing is answered.

@@ -1,11 +1,14 @@
 //! `everbloom generate`: what packages ship beside the binary, made from what the binary knows.
 
+mod manual;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Arg;
 use clap_complete::Shell;
 use everbloom_server::config::{explained, load};
 
@@ -53,15 +56,17 @@ pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode, Failu
         }
         What::Man { folder } => {
             let unwritten = |error| Failure::of_file("write man pages to", folder, error);
+            let mut command = with_settings(command)?.disable_help_subcommand(true);
+            command.build();
             fs::create_dir_all(folder)
-                .and_then(|()| clap_mangen::generate_to(command, folder))
+                .and_then(|()| manual::write_pages(&command, folder))
                 .map_err(unwritten)?;
         }
         What::Completions { shell } => {
-            let (mut command, mut script) = (command, Vec::new());
+            let (mut command, mut script) = (with_settings(command)?, Vec::new());
             clap_complete::generate(*shell, &mut command, "everbloom", &mut script);
             if *shell == Shell::Bash {
-                script.extend_from_slice(for_bash()?.as_bytes());
+                script.extend_from_slice(FILES_IN_BASH.as_bytes());
             }
             io::stdout().write_all(&script)?;
         }
@@ -69,32 +74,36 @@ pub(crate) fn run(args: &Args, command: clap::Command) -> Result<ExitCode, Failu
     Ok(ExitCode::SUCCESS)
 }
 
-/// What clap's script for bash lacks: names of files where a flag may stand too, and the settings
-/// of `serve`.
-fn for_bash() -> Result<String, Failure> {
+/// The command line with a flag for each setting of `serve`, which reads them as words.
+fn with_settings(command: clap::Command) -> Result<clap::Command, Failure> {
     let loaded = load(&[]).map_err(|error| Failure::Other(error.to_string()))?;
-    let conf = explained(&loaded.settings);
-    let lines = conf
-        .lines()
-        .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()));
-    let names = lines.filter_map(|line| line.split_whitespace().next());
-    let settings: Vec<String> = names.map(|name| format!("--{name}")).collect();
-    Ok(format!(
-        r#"
-_everbloom_more() {{
-    _everbloom "$@"
-    local cur="${{COMP_WORDS[COMP_CWORD]}}" word words=()
-    if [[ ${{cur}} != -* ]] ; then
-        for word in "${{COMPREPLY[@]}}" ; do
-            [[ ${{word}} == -* ]] || words+=("${{word}}")
-        done
-        COMPREPLY=("${{words[@]}}")
-    elif [[ ${{COMP_WORDS[1]}} == serve ]] ; then
-        COMPREPLY+=( $(compgen -W "{}" -- "${{cur}}") )
-    fi
-}}
-complete -F _everbloom_more -o bashdefault -o default everbloom
-"#,
-        settings.join(" ")
-    ))
+    let (mut flags, mut about) = (Vec::new(), Vec::new());
+    for line in explained(&loaded.settings).lines() {
+        if let Some(text) = line.strip_prefix("# ") {
+            about.push(text.to_owned());
+        } else if let Some((name, value)) = line.split_once(' ') {
+            // clap keeps the names of flags for the rest of the process.
+            let name: &str = name.to_owned().leak();
+            let help = format!("{} [default: {value}]", about.join(" "));
+            let flag = Arg::new(name).long(name).value_name("VALUE").help(help);
+            flags.push(flag.help_heading("Settings"));
+            about.clear();
+        }
+    }
+    Ok(command.mut_subcommand("serve", |serve| serve.args(flags)))
 }
+
+/// What clap's script for bash lacks: names of files where a flag may stand too.
+const FILES_IN_BASH: &str = r#"
+_everbloom_more() {
+    _everbloom "$@"
+    local cur="${COMP_WORDS[COMP_CWORD]}" word words=()
+    if [[ ${cur} != -* ]] ; then
+        for word in "${COMPREPLY[@]}" ; do
+            [[ ${word} == -* ]] || words+=("${word}")
+        done
+        COMPREPLY=("${words[@]}")
+    fi
+}
+complete -F _everbloom_more -o bashdefault -o default everbloom
+"#;
