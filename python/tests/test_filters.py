@@ -306,7 +306,8 @@ def test_properties(seen):
     seen.update(range(10_000))
     assert 0.2 < seen.fill_ratio() < 0.8
     assert 9_500 < seen.estimated_len() < 10_500
-    assert 0 < seen.estimated_error_rate() < 1e-7
+    # Double hashing adds to the classic layout.
+    assert 0 < seen.estimated_error_rate() < 1e-6
     assert sys.getsizeof(seen) > seen.bits // 8
     with pytest.raises(AttributeError):
         seen.capacity = 7

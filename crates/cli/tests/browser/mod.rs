@@ -45,9 +45,9 @@ fn server() -> (Server, u16) {
     for item in 0..500 {
         client.ok(&format!("CF.ADD cuckoo {item}"));
     }
-    client.ok("BF.RESERVE full 0.01 10 NONSCALING LAYOUT CLASSIC");
+    client.ok("BF.RESERVE full 0.01 100 NONSCALING LAYOUT CLASSIC");
     let mut added = |item| !client.line(&format!("BF.ADD full {item}")).is_error();
-    assert!((0..100).take_while(|item| added(*item)).count() < 100);
+    assert!((0..200).take_while(|item| added(*item)).count() < 200);
     client.ok("BF.RESERVE nearly 0.01 1000 NONSCALING");
     for item in 0..950 {
         client.ok(&format!("BF.ADD nearly {item}"));

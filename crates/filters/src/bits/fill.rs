@@ -2,7 +2,7 @@
 
 use crate::math::{ln_1p, powf, whole};
 use crate::sizing::blocked::BLOCK_BITS;
-use crate::sizing::textbook;
+use crate::sizing::{error_rate_from_fill, textbook};
 
 /// What the number of ones says about an array.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,13 @@ impl Fill {
             error_rate: textbook::error_rate_from_fill(ratio, hashes),
             items: whole(textbook::items_from_ones(bits, hashes, not_full) + 0.5),
         }
+    }
+
+    /// For a layer in the classic layout.
+    pub(crate) fn of_classic(ones: u64, bits: u64, hashes: u32) -> Fill {
+        let fill = Fill::of_array(ones, bits, hashes);
+        let error_rate = error_rate_from_fill(fill.ratio, bits, hashes);
+        Fill { error_rate, ..fill }
     }
 
     /// For an array of blocks, from the number of ones in each. The error rate is the mean of the

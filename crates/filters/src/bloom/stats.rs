@@ -54,9 +54,9 @@ pub struct Stats {
     pub error_rate: Option<f64>,
     /// The error rate to expect now, from the bits that are 1.
     ///
-    /// With several layers it is the probability that any of them errs. It assumes that the
-    /// positions of an item are independent. In the classic layout they are not, and small layers
-    /// err more often: `examples/rates.rs` measures how much.
+    /// With several layers it is the probability that any of them errs. Small layers of the classic
+    /// layout err more often than their size tells, and this rate
+    /// [includes that](crate::sizing::error_rate_from_fill).
     pub estimated_error_rate: f64,
 }
 
@@ -92,7 +92,7 @@ impl Stats {
         }
     }
 
-    /// Of an array of bits with so many ones, where nothing else is known.
+    /// The statistics of a bit array of which only the number of ones is known.
     pub(crate) fn of_array(ones: u64, bits: u64, hashes: u32) -> Stats {
         let fill = Fill::of_array(ones, bits, hashes);
         Stats {

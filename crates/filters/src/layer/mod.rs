@@ -228,7 +228,7 @@ impl Layer {
         let hashes = self.hashes();
         match &self.bits {
             Bits::Classic(bits) => {
-                let fill = Fill::of_array(bits.count_ones(), self.modulus(), hashes);
+                let fill = Fill::of_classic(bits.count_ones(), self.modulus(), hashes);
                 // Without hashes the bits tell nothing of the items.
                 let items = if hashes == 0 { self.items } else { fill.items };
                 Fill { items, ..fill }

@@ -186,7 +186,7 @@ impl BlockedSize {
         BlockedSize::in_chain(capacity, left * share(capacity), self.hashes)
     }
 
-    /// Those of a layer in the blocked layout.
+    /// The sizes of a layer in the blocked layout.
     pub(crate) fn of_layer(size: &LayerSize) -> BlockedSize {
         BlockedSize {
             capacity: size.capacity,
@@ -196,7 +196,7 @@ impl BlockedSize {
         }
     }
 
-    /// As fields of a layer of either layout.
+    /// Converts it into the sizes of a layer of any layout.
     pub(crate) fn as_layer(self) -> LayerSize {
         LayerSize {
             capacity: self.capacity,

@@ -1,7 +1,7 @@
 //! RedisBloom's sizes, with its exact constants and roundings.
 
 use super::textbook;
-use crate::math::{ceil, exp, ln, whole};
+use crate::math::{ceil, exp, ln, powf, whole};
 
 /// RedisBloom's ln 2, a little less than the true value.
 ///
@@ -249,4 +249,32 @@ fn exponent(x: f64) -> Option<u8> {
     u8::try_from(biased.checked_sub(1022)?)
         .ok()
         .filter(|n| (1..=63).contains(n))
+}
+/// The error rate of a layer in the classic layout from the part of its bits that are 1: `fill^k`,
+/// and what double hashing adds to it.
+///
+/// The positions of an item are `a + i b`. Two items with the same `b` modulo `m` share many of
+/// them, and a `b` near a simple fraction of 2^64 may give few different ones. Either happens to
+/// about one item in `m`, so it counts in small arrays and at small error rates. The addition is
+/// fitted to measurements of arrays of 200 bits or more that are up to 0.7 full, with 5 to 30
+/// hashes. It is right within a quarter.
+///
+/// ```
+/// use everbloom::sizing::{error_rate_from_fill, textbook};
+/// // For 100 items at 0.1 %, and for a million.
+/// assert!(error_rate_from_fill(0.5, 1440, 10) > 1.3 * textbook::error_rate_from_fill(0.5, 10.0));
+/// assert!(error_rate_from_fill(0.5, 14_400_000, 10) < 0.000_98);
+/// ```
+#[must_use]
+pub fn error_rate_from_fill(fill_ratio: f64, bits: u64, hashes: u32) -> f64 {
+    let independent = textbook::error_rate_from_fill(fill_ratio, f64::from(hashes));
+    if hashes < 2 {
+        return independent;
+    }
+    let (m, k) = (bits as f64, f64::from(hashes));
+    // `a + i b` wraps at 2^64. This moves the positions, unless `m` divides 2^64.
+    let moved = if bits.is_power_of_two() { 4.0 } else { k };
+    let alike = 2.0 * fill_ratio * powf(1.0 - fill_ratio, -2.3);
+    let added = alike * (1.0 + k * k / m) / (moved * m);
+    (independent + added).min(1.0)
 }

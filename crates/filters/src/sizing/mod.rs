@@ -16,7 +16,7 @@
 //! | capacity | bits, hashes | [`LayerSize::from_bits`] | |
 //! | error rate | bits, capacity | [`error_rate`] | |
 //! | error rate | bits, hashes, items | | [`textbook::error_rate`] |
-//! | error rate | fill ratio, hashes | | [`textbook::error_rate_from_fill`] |
+//! | error rate | fill ratio, bits, hashes | [`error_rate_from_fill`] | [`textbook::error_rate_from_fill`] |
 //! | items | bits that are 1 | | [`textbook::items_from_ones`] |
 
 pub mod blocked;
@@ -24,5 +24,6 @@ mod classic;
 pub mod textbook;
 
 pub use classic::{
-    LN2, LayerSize, MAX_HASHES, RATE_CAP, Rounding, bits_per_entry, capacity, error_rate, hashes,
+    LN2, LayerSize, MAX_HASHES, RATE_CAP, Rounding, bits_per_entry, capacity, error_rate,
+    error_rate_from_fill, hashes,
 };

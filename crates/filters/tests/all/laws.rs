@@ -401,6 +401,37 @@ fn a_grown_filter_exceeds_small_rates_as_redisblooms_does() {
     }
 }
 
+/// What double hashing adds to small layers is part of the expected rate. The textbook's formula is
+/// too low for them.
+#[test]
+fn small_classic_layers_err_as_often_as_expected() {
+    const FILTERS: u64 = 40;
+    for (capacity, rate) in [(10, 0.0001), (100, 0.001), (100, 0.0001), (1000, 0.00001)] {
+        let (mut expected, mut by_textbook, mut wrong, mut probes) = (0.0, 0.0, 0_u64, 0_u64);
+        for number in 0..FILTERS {
+            let layout = BloomFilter::builder().layout(Layout::Classic);
+            let mut filter = layout.capacity(capacity).error_rate(rate).build().unwrap();
+            let first = number << 32;
+            filter.extend((first..first + capacity).map(u64::to_le_bytes));
+            let stats = filter.stats();
+            expected += stats.estimated_error_rate / FILTERS as f64;
+            let hashes = f64::from(stats.hashes);
+            by_textbook +=
+                sizing::textbook::error_rate_from_fill(stats.fill_ratio, hashes) / FILTERS as f64;
+            let absent: Vec<_> = (1 << 20..(1 << 20) + 50_000_u64)
+                .map(|item| (first + item).to_le_bytes())
+                .collect();
+            probes += absent.len() as u64;
+            let found = filter.contains_all(&absent);
+            wrong += found.iter().filter(|found| **found).count() as u64;
+        }
+        let measured = wrong as f64 / probes as f64;
+        let case = format!("{capacity} at {rate}: {measured} {expected} {by_textbook}");
+        assert!((measured / expected - 1.0).abs() < 0.25, "{case}");
+        assert!(measured > 1.2 * by_textbook, "{case}");
+    }
+}
+
 /// By its budget a chain keeps the rate asked for; double hashing in small layers adds to that, as
 /// it does in RedisBloom: little at this rate.
 #[test]

@@ -319,7 +319,7 @@ impl<'a> LayerView<'a> {
         match &self.test {
             Test::Classic(shape) => {
                 let bits = shape.modulus.get();
-                (bits, Fill::of_array(count_ones(self.bits), bits, hashes))
+                (bits, Fill::of_classic(count_ones(self.bits), bits, hashes))
             }
             Test::Blocked(_) => {
                 let blocks = self.bits.chunks(BLOCK_BITS as usize / 8);
