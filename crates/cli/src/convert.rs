@@ -17,6 +17,7 @@ use everbloom_files::rdb::{Event, Reader};
 use crate::failure::Failure;
 use crate::filter::{Filter, of_pieces};
 use crate::filter_file::FilterFile;
+use crate::number::grouped;
 
 /// Convert a filter file to pieces for BF.LOADCHUNK, or pieces or a key of an RDB file to a file
 #[derive(clap::Args, Debug)]
@@ -146,7 +147,9 @@ fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
     // The header does not announce more than there is.
     if at != length {
         return Err(wrong(format!(
-            "it needs {length} bytes, and the pieces have {at}"
+            "it needs {} bytes, and the pieces have {}",
+            grouped(length),
+            grouped(at)
         )));
     }
     let mut rest = rest.iter();

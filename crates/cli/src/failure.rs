@@ -7,6 +7,7 @@ use std::path::Path;
 use everbloom::BuildError;
 
 use crate::client::error::ClientError;
+use crate::number::grouped;
 
 /// Writes lines to stderr, each behind the program's name.
 pub(crate) fn say(text: &str) {
@@ -37,9 +38,19 @@ impl Failure {
 
     /// There is no filter of this capacity.
     pub(crate) fn unmade(capacity: u64, error: BuildError) -> Self {
+        let why = match error {
+            BuildError::OutOfMemory { bytes } => {
+                format!("there is no memory for its {} bytes", grouped(bytes))
+            }
+            BuildError::TooLarge { bytes } => {
+                format!("its {} bytes are over the limit", grouped(bytes))
+            }
+            other => other.to_string(),
+        };
         Self::Other(format!(
-            "cannot make a filter for {capacity} records: {error}; give a smaller --capacity or a \
-             larger --error-rate"
+            "cannot make a filter for {} records: {why}; give a smaller --capacity or a larger \
+             --error-rate",
+            grouped(capacity)
         ))
     }
 
@@ -48,7 +59,7 @@ impl Failure {
         Self::Other(format!("cannot {deed} {}: {error}", path.display()))
     }
 
-    /// That of every error. 1 is an answer of the subcommand, as that of grep.
+    /// 2 for every error. 1 is an answer of the subcommand, as in grep.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             // The reader of our output has ended, as in `| head`. This is not an error.
@@ -63,7 +74,7 @@ fn described(error: &io::Error) -> String {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match (error.raw_os_error(), error.kind()) {
         (None, _) => error.to_string(),
-        // Nobody gets these when reading.
+        // Reading never gives these errors.
         (Some(_), StorageFull | QuotaExceeded | FileTooLarge) => {
             format!("cannot write the output: {error}")
         }

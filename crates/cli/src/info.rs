@@ -93,10 +93,11 @@ impl Description {
         let now = found_rate(stats.estimated_error_rate);
         text += &match self.made_for() {
             Some((capacity, rate)) => format!(
-                "\nitems       {} of {}\n\
+                "\nitems       {} of {}{}\n\
                  error rate  {} asked for, {now} expected now\n",
                 grouped(stats.items),
                 grouped(capacity),
+                self.window.as_ref().map_or("", |_| ", in all generations"),
                 percent(rate),
             ),
             None => format!(

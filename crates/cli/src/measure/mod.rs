@@ -83,8 +83,8 @@ third one, with --error-rate and a window for four fifths of the strings. It sti
 
   missed     added strings that are not found: anything but 0 is a fault
   asked for  the error rate the filter was made with
-  expected   the rate that follows from how full the layers or tables are; in the classic layout
-             double hashing adds to it. RedisBloom does not tell it
+  expected   the rate that follows from how full the layers or tables are. RedisBloom does not
+             tell it
   measured   the share of false positives, with one standard deviation of the sampling
 
 --plot adds the strings to the second filter once more, in 20 steps, and measures after each: in
@@ -236,7 +236,8 @@ fn random_items(count: u32, seed: u64) -> Result<Vec<Item>, Failure> {
     let wanted = usize::try_from(count).unwrap_or(usize::MAX);
     if items.try_reserve_exact(wanted).is_err() {
         return Err(Failure::Other(format!(
-            "there is no memory for {count} strings of {ITEM_LENGTH} bytes; give a smaller --count"
+            "there is no memory for {} strings of {ITEM_LENGTH} bytes; give a smaller --count",
+            grouped(count.into())
         )));
     }
     let mut rng = SmallRng::seed_from_u64(seed);

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::sizes::{self, KINDS, Kind, Other, Size};
 use crate::failure::Failure;
-use crate::number;
+use crate::number::{self, grouped};
 
 /// A plan: the filters, and what they are compared with.
 pub(super) struct Plan {
@@ -50,7 +50,7 @@ impl Question {
     }
 
     fn nothing_fits(self) -> Failure {
-        let memory = self.memory.unwrap_or_default();
+        let memory = grouped(self.memory.unwrap_or_default());
         Failure::Other(match (self.capacity, self.rate) {
             (Some(_), Some(_)) => "such a filter would have more than 2^63 bits: plan for fewer \
                                    items, or a higher rate"
@@ -60,8 +60,9 @@ impl Question {
                  more memory, or a higher rate"
             ),
             (Some(capacity), None) => format!(
-                "{capacity} items do not fit into {memory} bytes at any rate: give more memory, or \
-                 fewer items"
+                "{} items do not fit into {memory} bytes at any rate: give more memory, or \
+                 fewer items",
+                grouped(capacity)
             ),
         })
     }

@@ -315,6 +315,16 @@ fn a_signal_during_build_leaves_things_as_they_were() {
     }
 }
 
+/// More than there are addresses for.
+#[test]
+fn large_numbers_in_errors_are_in_groups() {
+    let folder = folder_with("files-large", &[("in", b"a\n")]);
+    refused(
+        &everbloom(&folder, &["build", "-c", "99999999999999", "x.bloom", "in"]),
+        &["99 999 999 999 999 records: there is no memory for its 275 757"],
+    );
+}
+
 #[test]
 fn info_shows_a_window_and_whether_two_files_can_be_merged() {
     let folder = folder_with("files-info", &[("in", b"a\n")]);
@@ -326,6 +336,7 @@ fn info_shows_a_window_and_whether_two_files_can_be_merged() {
         "windowed, blocked",
         "30 days, for 500 items",
         "1 of at most 5",
+        "items       1 of 125, in all generations",
     ] {
         assert!(info.contains(words), "{info}");
     }
