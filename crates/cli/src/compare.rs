@@ -104,8 +104,7 @@ enum Finding {
     Unreadable(String),
 }
 
-/// Both servers, and the findings, which are written as they come: there may be more than memory
-/// holds.
+/// Both servers. Differences are printed as they are found, because they may not fit into memory.
 struct Comparison {
     old: Server,
     new: Server,
@@ -230,7 +229,7 @@ impl Comparison {
     }
 }
 
-/// That a server has no such filter, and what it has instead.
+/// The line for a filter that one server lacks, with what it has instead.
 fn missing(at: &str, there: &Kind) -> String {
     match there.describe() {
         Some(there) => format!("missing at {at}, which has {there}"),

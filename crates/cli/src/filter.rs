@@ -36,7 +36,7 @@ pub(crate) fn layout_name(layout: Layout) -> &'static str {
 }
 
 impl From<ScalableBloomFilter> for Filter {
-    /// Of fixed size, if the filter can be that: many programs read only such files.
+    /// Makes a filter of fixed size if it can, because many programs read only those.
     fn from(filter: ScalableBloomFilter) -> Self {
         BloomFilter::try_from(filter).map_or_else(Filter::Growing, Filter::Fixed)
     }

@@ -1,4 +1,4 @@
-//! A file that is looked into here and there: each page is read when it is first needed, and kept.
+//! Random access to a file. A page is read when it is first needed, and kept in memory.
 //!
 //! It is not mapped into memory, because the programs that write these files do so in place. A map
 //! of a file that becomes shorter ends the process; here it is an error.
@@ -6,13 +6,13 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// What is read at once, in bytes.
+/// The bytes of one read.
 const PAGE: usize = 4096;
 
-/// The most pages that are kept: 1 GiB of them. The others are read again.
+/// The maximum number of pages in memory: 1 GiB. Others are read again.
 const KEPT: usize = 1 << 18;
 
-/// The most pages that can be kept, from the beginning of the file: those of 64 GiB.
+/// Only pages of the first 64 GiB of the file can be kept.
 const PLACES: usize = 1 << 24;
 
 /// A file of which some pages are in memory.
@@ -43,7 +43,7 @@ impl Pages {
         Ok(&self.file)
     }
 
-    /// A byte of the file. One behind its end is an error.
+    /// A byte of the file. Reading past the end is an error.
     #[inline]
     pub(crate) fn byte(&mut self, at: u64) -> io::Result<u8> {
         let number = at / PAGE as u64;

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Of the bytes that there are to read, if that is known.
+    /// Progress in bytes read, with their total if it is known.
     pub(crate) fn of_input(total: Option<u64>, hidden: bool) -> Self {
         let template = match total {
             Some(_) => "{percent}% {wide_bar} {binary_bytes_per_sec}, {eta} left, {msg}",
@@ -19,18 +19,18 @@ impl Progress {
         Self::new(total, template, hidden)
     }
 
-    /// Of items that are measured.
+    /// Progress in measured items.
     pub(crate) fn of_items(name: &str, total: usize, hidden: bool) -> Self {
         let progress = Self::new(Some(total as u64), "{msg} {wide_bar} {percent}%", hidden);
         progress.0.set_message(name.to_owned());
         progress
     }
 
-    /// Of one filter after the other, behind the sums of those before it.
+    /// Progress of one filter after the other. The sums so far are before the bar.
     pub(crate) fn of_filters(hidden: bool) -> Self {
         let template = "{prefix} {msg} {wide_bar} {percent}% {binary_bytes_per_sec} {eta}";
         let progress = Self::new(Some(0), template, hidden);
-        // Nothing of nothing would be all.
+        // With a length of 0 the bar would begin full.
         progress.0.set_length(1);
         progress
     }

@@ -36,13 +36,13 @@ pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<Filter, Rea
                 file.seek(SeekFrom::Start(0))?;
                 return BloomFilter::read_from(file).map(Filter::Fixed);
             }
-            // Of an old version another number stands there. Only the header was read.
+            // Old versions have another number there. Only the header was read.
             Err(ReadError::Bytes(BytesError::Old(_))) => {}
             growing => return growing.map(Filter::Growing),
         }
     }
-    // It is damaged, or of an old version, or something else: the gate for bytes in memory says
-    // which. What is not ours may be huge.
+    // The file is damaged, of an old version, or something else. The check of bytes in memory says
+    // which. It gets only the beginning, because a foreign file may be huge.
     let magic_and_version = header.get(..10).unwrap_or_default();
     if let Err(error @ (BytesError::Magic | BytesError::Version(_))) =
         ScalableBloomFilter::from_bytes(magic_and_version)

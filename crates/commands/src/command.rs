@@ -164,7 +164,7 @@ impl<H: Copy> Command<H> {
         self
     }
 
-    /// It in this group.
+    /// Sets the group.
     pub const fn group(mut self, group: &'static str) -> Self {
         self.docs.group = group;
         self
@@ -183,7 +183,7 @@ impl<H: Copy> Command<H> {
         self
     }
 
-    /// It in these access control categories.
+    /// Sets the access control categories.
     pub const fn acl(mut self, categories: &'static [&'static str]) -> Self {
         self.docs.acl = categories;
         self
@@ -201,13 +201,13 @@ impl<H: Copy> Command<H> {
         self
     }
 
-    /// It as a container of subcommands.
+    /// Adds subcommands.
     pub const fn subcommands(mut self, subcommands: &'static [Command<H>]) -> Self {
         self.subcommands = subcommands;
         self
     }
 
-    /// It for another kind of host, and without subcommands.
+    /// The same command with the handler of another host, without subcommands.
     pub const fn with_handler<G: Copy>(self, handler: G) -> Command<G> {
         Command {
             name: self.name,

@@ -10,9 +10,9 @@ use everbloom::{CuckooFilter, Layer, Layout, ScalableBloomFilter};
 /// A filter of any family: what one key holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
-    /// Of the `BF.*` commands.
+    /// A filter of the `BF.*` commands.
     Bloom(ScalableBloomFilter),
-    /// Of the `CF.*` commands.
+    /// A filter of the `CF.*` commands.
     Cuckoo(CuckooFilter),
 }
 
@@ -55,9 +55,9 @@ impl Kind {
 /// Everything about a filter but its arrays: the bits of its layers, or the slots of its tables.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parts {
-    /// Of a Bloom filter.
+    /// The parts of a Bloom filter.
     Bloom(FilterParts),
-    /// Of a cuckoo filter.
+    /// The parts of a cuckoo filter.
     Cuckoo(CuckooParts),
 }
 

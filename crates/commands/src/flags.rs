@@ -35,7 +35,7 @@ pub const SKIP_SLOWLOG: Flags = Flags(1 << 12);
 pub const AT_ONCE: Flags = Flags(1 << 13);
 /// Ends the open transaction when it is refused.
 pub const DISCARDS: Flags = Flags(1 << 14);
-/// Other settings may be in force after it.
+/// May change settings.
 pub const CHANGES_SETTINGS: Flags = Flags(1 << 15);
 /// Changes the database that later commands of the connection work on.
 pub const SELECTS: Flags = Flags(1 << 16);

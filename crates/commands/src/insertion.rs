@@ -24,8 +24,8 @@ pub(crate) struct Replayed {
 
 /// What an insertion has changed so far. The items borrow from the requests.
 ///
-/// Most insertions are of one item and create nothing, so this is never moved, and nothing is put
-/// together before it is noted.
+/// Most insertions add one item and create nothing. So this value is never moved, and nothing is
+/// prepared in advance.
 #[derive(Debug, Default)]
 pub(crate) struct Insertion<'a> {
     /// The filter's header, if the insertion created it.

@@ -116,8 +116,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Where answers go: each request has one. The server's are bytes for a connection, the module's
-/// are the host's replies.
+/// Receives the answers, one for each request. The server encodes them for the connection; the
+/// module makes replies of its host.
 pub trait Answers {
     /// An answer, or an element of one.
     fn boolean(&mut self, value: bool);
@@ -145,14 +145,14 @@ pub trait Answers {
     }
 }
 
-/// Where changes go: what a log or a replica must replay so that it ends with the same value,
-/// whatever its own configured defaults are. The server's is its journal, the module's the host's
-/// replication.
+/// Receives the changes: commands that a log or a replica must replay to get the same value,
+/// whatever its own defaults are. The server writes them to its journal, the module to the
+/// replication of its host.
 pub trait Changes {
-    /// A request of the run is to be repeated word for word.
+    /// A request of the run is replayed word for word.
     fn repeat(&mut self, request: &[&[u8]]);
 
-    /// Other commands are to be replayed, with no command between them.
+    /// These commands are replayed instead, with no command between them.
     fn replace(&mut self, commands: &[&[&[u8]]]);
 
     /// The run counts as a modification of its key for WATCH. A command on filters with valid

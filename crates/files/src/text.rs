@@ -40,7 +40,7 @@ impl Text {
         Ok(text)
     }
 
-    /// Some bytes of the string, to be changed; none if it is shorter.
+    /// Some bytes of the string, mutable; empty if it is shorter.
     #[inline]
     pub fn part_mut(&mut self, part: Range<usize>) -> &mut [u8] {
         let changed = part.start as u64..part.end.min(self.bytes.len()) as u64;
@@ -51,7 +51,7 @@ impl Text {
     /// Appends bytes.
     pub fn append(&mut self, more: &[u8]) -> Result<(), OutOfMemory> {
         self.make_room(self.bytes.len().saturating_add(more.len()))?;
-        // Behind the end there is nothing that a reader needs.
+        // No reader needs bytes after the end.
         self.bytes.extend_from_slice(more);
         Ok(())
     }
@@ -125,9 +125,9 @@ impl Text {
         &mut self.capture
     }
 
-    /// Makes a copy, which has what this reader has read, a copy of the string as it is now: only
-    /// what has changed since is copied. False if the reader does not
-    /// [track changes](Capture::track_changes) of this string, or there is no memory.
+    /// Brings a copy up to date that this reader has read: copies only what has changed since. False
+    /// if the reader does not [track changes](Capture::track_changes) of this string, or there is
+    /// no memory.
     pub fn update_copy(&self, id: u64, copy: &mut Text) -> bool {
         let Some(changes) = self.capture.changes(id) else {
             return false;

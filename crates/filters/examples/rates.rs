@@ -71,7 +71,7 @@ fn print_row(name: &str, rates: [Result<f64, BuildError>; RATES.len()]) -> Resul
     Ok(())
 }
 
-/// The share of false positives among as many probes, in parts of the given rate.
+/// The share of false positives among `probes`, divided by the given rate.
 fn measured(
     builder: ScalableBuilder,
     items: Range<u64>,

@@ -62,7 +62,7 @@ impl DataType for Stored {
         Kind::ALL.iter().take_while(|it| **it != kind).count()
     }
 
-    /// Any size that there is memory for: what a file or a primary has is not for us to refuse.
+    /// Filters of any size are loaded if there is memory: a file or a primary has accepted them.
     fn load(loader: &mut Loader, number: usize, version: u32) -> Option<Self> {
         let kind = *Kind::ALL.get(number)?;
         if kind.redisbloom_lacks() && redisbloom_must_follow() {

@@ -25,7 +25,7 @@ pub struct Chart {
 pub struct Line {
     /// The text at its end; none when empty.
     pub label: String,
-    /// Which colour: lines of the same number have the same.
+    /// The number of its colour. Lines of the same number have the same colour.
     pub colour: usize,
     /// The points, from left to right. Those outside the axes are left out.
     pub points: Vec<(f64, f64)>,

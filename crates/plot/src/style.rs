@@ -3,7 +3,7 @@
 /// What a shape is drawn with. The colour follows the theme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// That of the paper.
+    /// The colour of the paper.
     Background,
     /// Titles.
     Text,
@@ -20,7 +20,7 @@ pub enum Ink {
 pub(crate) struct Colour {
     pub(crate) light: [u8; 3],
     pub(crate) dark: [u8; 3],
-    /// Of the 256 colours of a terminal: one that holds on black and on white.
+    /// One of the 256 colours of a terminal, readable on black and on white.
     pub(crate) terminal: u8,
 }
 

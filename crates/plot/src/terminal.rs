@@ -70,7 +70,7 @@ impl Chart {
             placed.push((row, line));
             free = row + 1;
         }
-        // Those that went beyond the last row push the ones above them up.
+        // Labels below the last row push those above them up.
         let mut free = ROWS;
         for (row, _) in placed.iter_mut().rev() {
             *row = (*row).min(free.saturating_sub(1));

@@ -34,7 +34,7 @@ pub struct Figures {
     pub is_above: bool,
     /// Whether it refuses items when it is full.
     pub is_fixed: bool,
-    /// Of a filter that forgets.
+    /// The window, if the filter has one.
     pub window: Option<Forgets>,
 }
 

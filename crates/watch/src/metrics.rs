@@ -316,7 +316,7 @@ fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     };
     let saved = load(&figures.last_save);
     page.put("everbloom_snapshot_last_success_timestamp_seconds", saved)?;
-    // It is -1 before the first.
+    // The duration is -1 before the first snapshot.
     if let Ok(took) = u64::try_from(figures.save.seconds.load(Relaxed)) {
         page.put("everbloom_snapshot_last_duration_seconds", took)?;
     }

@@ -92,18 +92,18 @@ pub(super) enum Outcome {
     },
     /// An equal one is at the destination.
     Present,
-    /// It was deleted, or has expired.
+    /// The filter was deleted or has expired.
     Gone,
 }
 
 /// What to do with the key at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// There must be none.
+    /// The key must not exist.
     Vacant,
-    /// It holds an earlier state, and must not have changed since.
+    /// The key holds an earlier state and must not have changed since.
     Watched,
-    /// It goes, whatever it holds.
+    /// The key is overwritten, whatever it holds.
     Overwritten,
 }
 
@@ -303,7 +303,7 @@ impl Transfer<'_> {
         self.destination.drain()?;
         match header_of(self.destination, filter.temporary, filter.family) {
             Ok(there) => Ok(Change::between(header, &there) == Change::Moved),
-            // It was not even made.
+            // The temporary key was not created.
             Err(Trouble::Filter(_)) => Ok(false),
             Err(trouble) => Err(trouble),
         }

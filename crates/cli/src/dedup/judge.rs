@@ -27,7 +27,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Prints what is to be printed of a chunk. Its bytes are not what they were afterwards.
+    /// Prints the chosen records of a chunk. This moves its bytes.
     ///
     /// After an error, a key is remembered only when all records before it were handled. So no
     /// record is lost, and the next run may print some a second time.

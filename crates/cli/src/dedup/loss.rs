@@ -19,7 +19,7 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// So many records were found new by the filter as it is.
+    /// Notes that the filter found `count` records new.
     pub(super) fn add(&mut self, count: usize, filter: &ScalableBloomFilter) {
         let items = filter.len();
         // A filter with a window has fewer items when it has forgotten some.

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         keep: Vec::new(),
     };
 
-    // Where the records go to the same terminal, it would be in their way.
+    // On a terminal the bar would mix with the records.
     let hidden = args.quiet || (!args.count && io::stdout().is_terminal());
     let progress = Progress::of_input(sizes.stored, hidden);
     let judged = judge_all(&mut judge, &mut pipeline, first, &shared, &progress);

@@ -12,7 +12,7 @@ use super::memory::{Local, Memory};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) records: u64,
-    /// Those that were printed, or would be.
+    /// Records that were printed, or would be without `--count`.
     pub(super) kept: u64,
     pub(super) keyless: u64,
 }

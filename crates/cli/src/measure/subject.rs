@@ -37,7 +37,7 @@ pub(super) const DEFAULT: (f64, u64) = (0.01, 100);
 /// What BF.RESERVE is told beside these two.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// That of the server unless it is given; an embedded filter is classic then.
+    /// A layout. Without one, a server uses its default and an embedded filter is classic.
     Layout(Option<Layout>),
     /// A window of the last items.
     Window,
@@ -191,7 +191,7 @@ impl ServerKey {
         Ok(ones)
     }
 
-    /// As our server computes it from the bits or fingerprints. RedisBloom does not tell it.
+    /// The rate that our server computes from bits or fingerprints. RedisBloom does not tell it.
     fn expected_error_rate(&mut self) -> Result<Option<f64>, Failure> {
         let command = match self.family {
             Family::Bloom => "BF.STATS",

@@ -185,7 +185,7 @@ fn overfill(plan: &Plan) -> Chart {
             "Made for {} items at different rates",
             grouped(plan.capacity())
         ),
-        x: Axis::linear("items, in parts of the capacity", label::short).within(0.0, 4.0),
+        x: Axis::linear("items / capacity", label::short).within(0.0, 4.0),
         y: Axis::linear("error rate", label::percent).within(0.0, 1.0),
         lines,
     }

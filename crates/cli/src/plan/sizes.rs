@@ -69,7 +69,7 @@ impl Kind {
             Kind::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate, true)?),
             Kind::Windowed => {
                 let window = Window {
-                    // Of any length: it does not matter for the size.
+                    // The length does not matter for the size.
                     span: Span::Ticks(1),
                     generations: WindowedBloomFilter::GENERATIONS,
                     capacity,

@@ -63,7 +63,7 @@ pub(crate) enum Digest {
     Keys,
     /// The same without the carriage return at the end of a line, as DCSO's tool reads lines.
     Lines,
-    /// Nothing but which have no key.
+    /// Only which records have no key.
     Count,
 }
 

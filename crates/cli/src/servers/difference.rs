@@ -135,8 +135,8 @@ impl Difference {
 
 /// Compares the filters of a family that both servers have at this key. Both work at the same time.
 ///
-/// Where all bytes are equal, both are asked for items, too: the pieces of a server can be wrong in
-/// the same way each time they are read.
+/// If all bytes are equal, both servers are also asked for items, because a server may return the
+/// same wrong pieces each time.
 pub(crate) fn compare(
     first: &mut Server,
     second: &mut Server,

@@ -130,8 +130,8 @@ impl Header {
 
 /// Prepares the request for the header of a filter.
 ///
-/// That of a cuckoo filter is made from CF.INFO, which has the same numbers. CF.SCANDUMP gives no
-/// header of a filter without items.
+/// The header of a cuckoo filter is made from CF.INFO, which has the same numbers, because
+/// CF.SCANDUMP gives none for an empty filter.
 pub(crate) fn ask_for_header(server: &mut Server, key: &[u8], family: Family) {
     match family {
         Family::Bloom => server.prepare(&[b"BF.SCANDUMP", key, b"0"]),

@@ -9,8 +9,8 @@ use super::family::Family;
 use crate::client::{Client, ClientError, Place, ServerArgs, Target, Url};
 use crate::failure::Failure;
 
-/// What a server may cost: a piece of 16 MiB and a page of long names fit, and a server that is
-/// saving may be silent for a while.
+/// Limits for one reply and one wait. A piece of 16 MiB and a page of long names fit. A server that
+/// saves may be silent for a while.
 const LONGEST: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -35,7 +35,7 @@ pub(crate) enum Trouble {
     /// The server is gone, takes nothing now, or what it says makes no sense.
     #[error("{0}")]
     Server(String),
-    /// This filter cannot be had. Others can.
+    /// This filter cannot be read or written. Others can.
     #[error("{0}")]
     Filter(String),
 }
@@ -246,13 +246,13 @@ impl Server {
         self.node().reply()
     }
 
-    /// As `reply`, but an error reply is the filter's trouble. `what` was asked of the server.
+    /// Like `reply`, but an error reply becomes the filter's trouble. `what` names the request.
     pub(crate) fn demand(&mut self, what: &str) -> Result<Reply, Trouble> {
         let reply = self.reply()?;
         self.accepted(reply, what)
     }
 
-    /// As `demand`, of a reply that may have so many bytes.
+    /// Like `demand`, for a reply of at most `longest` bytes.
     pub(crate) fn demand_long(&mut self, what: &str, longest: usize) -> Result<Reply, Trouble> {
         self.node().client.accept(longest);
         let reply = self.demand(what);

@@ -10,7 +10,7 @@ use super::parameters::{MAX_GENERATIONS, SpreadParameters};
 use crate::Error;
 use crate::name::check_untagged;
 
-/// Where the bits of the generations that were given up begin in a record.
+/// The first bit of a record that marks a generation as given up.
 const GIVEN_UP: u32 = 32;
 
 /// The generations of a shard, as its record tells them: bit `g` says that generation `g` was made,
@@ -24,7 +24,7 @@ pub(super) struct Generations(u64);
 impl Generations {
     pub(super) const FIRST: Generations = Generations(1);
 
-    /// Those of a record; `None` when it is not one.
+    /// The generations of a record; `None` if it is not a record.
     pub(super) fn parse(record: &[u8]) -> Option<Generations> {
         let mut bytes = [0; 8];
         bytes.get_mut(..record.len())?.copy_from_slice(record);

@@ -13,7 +13,7 @@ use crate::Error;
 use crate::name::parameters_key;
 use crate::wire::{SideBySide, ask_each, ask_one, read};
 
-/// Behind the parameters while the first keys are being made.
+/// Follows the parameters while the first keys are being created.
 const UNFINISHED: &str = ", unfinished";
 
 /// What the server has of a shard.

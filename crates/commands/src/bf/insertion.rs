@@ -11,13 +11,13 @@ use everbloom::sizing::Rounding;
 use everbloom::{InsertError, Inserted, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
-/// Whose the items are, which decides when the rest of them is left alone.
+/// Whether the items belong to one request or to one each. This decides which items are not tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// One request has them all. Those behind one that a full filter refused are not tried.
+    /// One request has all items. Items after one that a full filter refused are not tried.
     OneRequest,
-    /// Each is a request of its own. Those behind a growth are left for the next call, which will
-    /// know how much memory is free then.
+    /// Each item is a request of its own. Items after a growth are left to the next call, which
+    /// knows how much memory is free then.
     RequestEach,
 }
 

@@ -15,9 +15,9 @@ use everbloom::{CuckooFilter, InsertError};
 /// Which items are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// All, once more each.
+    /// All items, once more each.
     All,
-    /// Those that do not seem to be there.
+    /// Items that are not found.
     Absent,
 }
 

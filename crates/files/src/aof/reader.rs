@@ -73,7 +73,7 @@ pub enum ReadError {
     Truncated {
         /// The file.
         file: String,
-        /// Where it can be cut so that it is complete: behind the last unit (or annotation), so
+        /// Where to cut the file so that it is complete: after the last unit or annotation, and
         /// before the `MULTI` of a transaction that has no `EXEC`.
         valid_up_to: u64,
         /// Where it ends.
@@ -116,7 +116,7 @@ pub struct CommandReader<R> {
     max_bulk: u64,
     /// Where in the file the next byte is.
     offset: u64,
-    /// Behind the last complete unit or annotation.
+    /// The end of the last complete unit or annotation.
     valid: u64,
     /// What is being read.
     within: &'static str,
@@ -172,7 +172,7 @@ impl<R: Read> CommandReader<R> {
             let bytes = self.input.buffer();
             let bytes = bytes.get(..self.ahead).unwrap_or(bytes);
             self.taken = whole_units(bytes, self.max_bulk, &mut self.batch);
-            // Behind an annotation, all was found in vain.
+            // The commands found after an annotation are not used.
             self.ahead = match self.taken {
                 taken if (1..bytes.len() / 2).contains(&taken) => LOG_AHEAD_BYTES.get(),
                 _ => (2 * self.ahead).min(LOG_BUFFER_BYTES.get()),

@@ -30,7 +30,7 @@ const EXPANSION: u64 = MAX_REFERENCE_BYTES.div_ceil(3) as u64;
 const STRIDE: usize = 64 << 10;
 /// A step of the compressor looks at so many bytes at most.
 const LOOKAHEAD: usize = MAX_REFERENCE_BYTES + 3;
-/// So many bytes that are all zero are not written where zeros already are.
+/// A run of this many zero bytes is not written where the output is zero already.
 const ZEROS: usize = 1 << 10;
 
 /// The error of compressed data that has no plain form.

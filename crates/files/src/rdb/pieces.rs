@@ -17,7 +17,7 @@ use crate::limits;
 /// The compressed form must be so many times shorter. Where it is longer, there are many short
 /// references, and compressing takes ten times as long as writing.
 const WORTH: u64 = 4;
-/// So many bytes tell whether the compressed form will be short enough.
+/// The bytes whose compressed length tells whether compressing is worth its time.
 const SAMPLE: usize = 16 << 10;
 
 /// A string in the making.

@@ -101,7 +101,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is zero, and wherever the arrays begin and end in a page.
+        /// For any zero bytes, and arrays that begin and end anywhere in a page.
         #[test]
         fn pieces_are_the_whole(
             zero in prop::collection::vec(any::<[bool; 2]>(), 1..6),

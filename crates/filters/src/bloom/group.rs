@@ -174,7 +174,7 @@ impl Group {
         found | self.contained_in_any(far, self.all() & !found)
     }
 
-    /// Those of the items in the mask that are in any of the layers.
+    /// The items in the mask that are in any of the layers, as bits.
     #[inline]
     pub(crate) fn contained_in_any(&self, layers: &[Layer], mask: u32) -> u32 {
         let is_blocked = |layer: &Layer| layer.as_blocked().is_some();
@@ -208,7 +208,7 @@ impl Group {
         far
     }
 
-    /// Those of the items in the mask that are in the layer.
+    /// The items in the mask that are in the layer, as bits.
     #[inline]
     fn contained_in(&self, layer: ClassicBits<'_>, mask: u32) -> u32 {
         if layer.is_far() && layer.hashes >= RUN {

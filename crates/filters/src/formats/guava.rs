@@ -223,8 +223,8 @@ impl fmt::Debug for GuavaView<'_> {
     }
 }
 
-/// Of the lower half of the hash its own halves `a` and `b`: `a + i b` for `i = 1, 2, ...`, in 32
-/// bits with a sign, and of a negative sum the complement.
+/// Splits the lower half of the hash into `a` and `b`. The positions are `a + i b` for
+/// `i = 1, 2, ...` in signed 32 bits, or the complement if that is negative.
 fn positions_32(low: u64) -> impl Iterator<Item = u64> {
     let (a, b) = ((low & 0xffff_ffff) as u32, (low >> 32) as u32);
     let sums = (1..).map(move |i: u32| a.wrapping_add(b.wrapping_mul(i)));

@@ -36,7 +36,7 @@ impl ScalableBloomFilter {
         if let Some(newest) = newest_first.next() {
             newest.prefetch(pair, u32::MAX);
         }
-        // Of the older layers those that a test reads first.
+        // In older layers, prefetch only the bits that a test reads first.
         newest_first.for_each(|layer| layer.prefetch(pair, RUN));
     }
 

@@ -78,9 +78,9 @@ impl<'a> Args<'a> {
 /// A call of the host, or the time while it loads the module.
 pub(crate) struct HostContext<'a>(Call<'a>);
 
-/// Who calls, and where the answers and changes of the call go, also while a key is open. What it
-/// says of the caller costs the host work, so ask only where it matters. The host takes answers as
-/// they come: of an array, the length and then each element.
+/// The caller of a command, and the receiver of its answers and changes, also while a key is open.
+/// Questions about the caller cost the host time, so ask only when it matters. The host takes an
+/// array as its length and then each element.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     raw: *mut Ctx,

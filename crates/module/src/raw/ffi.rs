@@ -176,7 +176,7 @@ pub(crate) struct FindRange {
     pub(crate) limit: c_int,
 }
 
-/// Where keys are. One whose `begin_search` is [`BEGIN_INVALID`] ends a list of them.
+/// The positions of keys. A list ends with a value whose `begin_search` is [`BEGIN_INVALID`].
 #[repr(C)]
 pub(crate) struct KeySpec {
     pub(crate) notes: *const c_char,

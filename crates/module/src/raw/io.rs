@@ -78,8 +78,8 @@ impl FieldReader for Loader {
         self.checked(value)
     }
 
-    /// The host reads a string as a whole, into memory that it tries to get: `expected` is for the
-    /// caller to compare.
+    /// The host allocates the whole string and reads it. The caller compares its length with
+    /// `expected`.
     fn bytes(&mut self, _expected: u64) -> Result<Vec<u8>, FieldError> {
         let mut len = 0;
         // SAFETY: a valid stream, and a place for the length.
@@ -99,7 +99,7 @@ impl FieldReader for Loader {
     }
 }
 
-/// Fields on their way out. The host keeps an error to itself.
+/// Writes fields. The host does not report write errors.
 pub(crate) struct Saver(pub(super) *mut Io);
 
 impl FieldWriter for Saver {
@@ -124,7 +124,7 @@ impl FieldWriter for Saver {
     }
 }
 
-/// Commands on their way into a log that is rewritten, all on one key.
+/// Writes commands on one key into a log that is rewritten.
 pub(crate) struct Rewriter {
     pub(super) io: *mut Io,
     pub(super) key: *mut Str,

@@ -66,7 +66,7 @@ pub(crate) fn add_acl_category(context: &HostContext<'_>, name: &CStr) -> bool {
     let Some(add) = api().add_acl_category else {
         return false;
     };
-    // It fails where the host has the category already, which is as well.
+    // The error that the host already has the category does no harm.
     // SAFETY: a valid context and a C string, which the host copies.
     unsafe { add(context.raw(), name.as_ptr()) };
     true

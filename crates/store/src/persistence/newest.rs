@@ -1,4 +1,4 @@
-//! Which is newer where both a log and a snapshot lie in the data directory.
+//! Decides which is newer when the data directory has both a log and a snapshot.
 //!
 //! A log that is kept is never older than a snapshot. Once it is switched off, each further snapshot
 //! is newer. So the first such snapshot marks the manifest ([`Ended`](everbloom_files::aof::Ended)),

@@ -90,7 +90,7 @@ pub enum NumberOrBytes {
     Bytes(Vec<u8>),
 }
 
-/// The fields of a value on their way out.
+/// Writes the fields of a value.
 pub(super) struct Out<'w, W>(pub(super) &'w mut W);
 
 impl<W: FieldWriter> Fields for Out<'_, W> {

@@ -45,8 +45,8 @@ fn contains_item_of<const MAX_HASHES: u32>(bits: &Blocks, item: &[u8]) -> bool {
     }
 }
 
-/// Those of the items in the mask that are in any of the arrays. Where an item's bits lie in a
-/// block is found once for all arrays.
+/// The items in the mask that are in any of the arrays, as bits. The positions of an item's bits in
+/// a block are computed once for all arrays.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
 fn contained(arrays: &[&BlockArray], pairs: &[HashPair; 32], mask: u32, lanes: &Lanes) -> u32 {
     // The loop over the arrays is unrolled for their usual number.

@@ -138,7 +138,7 @@ impl fmt::Debug for BlockedBits {
 /// The most layers that are tested together.
 pub(super) const TOGETHER: usize = 8;
 
-/// Those of the items in the mask that are in any of the layers; the last layer is looked at first.
+/// The items in the mask that are in any of the layers, as bits; the last layer is tested first.
 /// Layers with the same number of hashes are tested together.
 pub(crate) fn contained<'a>(
     layers: impl DoubleEndedIterator<Item = &'a BlockedBits>,

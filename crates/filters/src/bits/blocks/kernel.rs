@@ -81,7 +81,7 @@ impl Instructions {
 #[derive(Clone, Copy)]
 pub(super) struct Kernel {
     functions: &'static Functions,
-    /// That of the functions. A lookup of one item takes so little time that a load less counts.
+    /// A copy of the function in `functions`: it saves a load, which matters in so short a lookup.
     contains_item: unsafe fn(&Blocks, &[u8]) -> bool,
 }
 
@@ -144,7 +144,7 @@ impl Kernel {
         unsafe { (self.functions.contains)(block, b, lanes) }
     }
 
-    /// Those of the items in the mask that are in any of the arrays: bit i for `pairs[i]`.
+    /// The items in the mask that are in any of the arrays: bit i for `pairs[i]`.
     #[inline]
     pub(super) fn contained(
         self,

@@ -12,7 +12,7 @@ pub(super) fn any(arrays: &[&BlockArray], a: u64, test: impl Fn(&Block) -> bool)
     tests.fold(false, |any, found| any | found)
 }
 
-/// Those of the items in the mask that pass the test. Inlined, so that the test is compiled for the
+/// The items in the mask that pass the test, as bits. Inlined, so that the test is compiled for the
 /// instructions of the caller.
 #[inline(always)]
 pub(super) fn select(

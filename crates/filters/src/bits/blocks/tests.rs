@@ -127,7 +127,7 @@ fn inserts_agree(
     let singly = select(pairs, mask, |pair| {
         let block = single.blocks.array.block_of_mut(pair.a);
         let known = kernel.contains(block, pair.b, lanes);
-        // That it is new is that it was not there, and it is there from now on.
+        // An item is new if it was not found before; it is found from now on.
         let is_new = kernel.insert(block, pair.b, lanes);
         assert!(is_new != known && kernel.contains(block, pair.b, lanes));
         is_new

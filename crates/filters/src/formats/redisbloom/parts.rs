@@ -141,7 +141,8 @@ pub enum ChunkError {
     TooLong,
 }
 
-/// Of arrays of these lengths laid end to end, the one that has a byte, and the byte's place in it.
+/// The number of the array that holds a byte, and the byte's position in it. The arrays have these
+/// lengths and lie end to end.
 pub(super) fn locate(lengths: impl Iterator<Item = u64>, offset: u64) -> Option<(usize, usize)> {
     let mut offset = offset;
     for (number, len) in lengths.enumerate() {

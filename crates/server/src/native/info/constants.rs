@@ -28,7 +28,7 @@ const SECTIONS: Sections = &[
             ("monotonic_clock", "POSIX clock_gettime"),
             ("multiplexing_api", EVENTS),
             ("atomicvar_api", "c11-builtin"),
-            // As Redis when another compiler made it.
+            // Redis has this value when it was compiled by another compiler.
             ("gcc_version", "0.0.0"),
             ("process_supervised", "no"),
         ],
