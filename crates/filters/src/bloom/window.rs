@@ -21,7 +21,7 @@ use crate::sizing::blocked::BlockedSize;
 /// What a window remembers. [Example](crate::WindowedBloomFilter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// As many of the last items as the capacity. A generation ends when it is full. An item that
+    /// The last items, as many as the capacity. A generation ends when it is full. An item that
     /// is in two generations counts twice.
     Items,
     /// The items of so many ticks of the caller's clock. A generation takes a g-th part of them,
