@@ -52,13 +52,12 @@ fn described(Local { filter, loss, .. }: &Local) -> String {
     let asked = filter.error_rate();
     let mut text = format!(
         "\nthe filter has {} of {} items and {:.1} % of its bits are 1; it takes {}\n\
-         about {:.1} new records dropped by mistake ({}); of the next ones {}",
+         new records dropped by mistake: {}; of the next ones: {}",
         grouped(filter.len()),
         grouped(filter.capacity()),
         stats.fill_ratio * 100.0,
         label::bytes(filter.memory_usage() as f64),
-        loss.records(),
-        one_in(loss.share()),
+        dropped(loss.records(), loss.share()),
         one_in(now),
     );
     if loss.share() > asked || now > asked {
@@ -70,6 +69,14 @@ fn described(Local { filter, loss, .. }: &Local) -> String {
         );
     }
     text
+}
+
+/// The number and the share of the new records that were dropped.
+fn dropped(records: f64, share: f64) -> String {
+    if records < 0.05 {
+        return "probably none".to_owned();
+    }
+    format!("about {records:.1} ({})", one_in(share))
 }
 
 /// A rate as `1 in 840 000`, in two digits.
