@@ -32,8 +32,10 @@ pub enum BuildError {
     /// without a bit count.
     #[error("a bit count and a hash count belong together and leave no error rate to choose")]
     Conflict,
-    /// No size fits, such as for an error rate half of which is 0, or one below
-    /// [`MIN_RATE`](crate::sizing::blocked::MIN_RATE) in the blocked layout.
+    /// No size fits: the bits are too many to count, or the error rate is below
+    /// [`MIN_RATE`](crate::sizing::blocked::MIN_RATE). A
+    /// [`ScalableBloomFilter`](crate::ScalableBloomFilter) in the classic layout takes any rate
+    /// half of which is not 0, as RedisBloom does.
     #[error("no filter has such a capacity and error rate")]
     Unsizable,
     /// A key or a seed was given for the classic layout, whose hash has none.
@@ -135,5 +137,9 @@ pub(crate) fn first_broken<E>(rules: impl IntoIterator<Item = (bool, E)>) -> Res
 #[track_caller]
 #[expect(clippy::panic, reason = "the constructors that call this say so")]
 pub(crate) fn or_panic<T>(built: Result<T, impl core::fmt::Display>) -> T {
-    built.unwrap_or_else(|error| panic!("{error}"))
+    match built {
+        Ok(built) => built,
+        // Not in a closure, whose place in the source would be named instead of the caller's.
+        Err(error) => panic!("{error}"),
+    }
 }

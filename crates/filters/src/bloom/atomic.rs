@@ -81,8 +81,10 @@ impl AtomicBloomFilter {
     ///
     /// # Panics
     ///
-    /// When the capacity is 0, the error rate is not greater than 0 and less than 1, or there is no
-    /// memory. [`BloomBuilder::build_atomic`] returns these as errors.
+    /// When the capacity is 0 or so large that its bits cannot be counted, the error rate is not
+    /// less than 1 or too low for any filter (see [`MIN_RATE`](crate::sizing::blocked::MIN_RATE)),
+    /// or there is no memory.
+    /// [`BloomBuilder::build_atomic`] returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
     #[track_caller]
@@ -260,6 +262,14 @@ impl AtomicBloomFilter {
     /// ```
     pub fn clear(&mut self) {
         self.bits.clear();
+    }
+}
+
+impl<T: Item> Extend<T> for AtomicBloomFilter {
+    /// [`insert`](AtomicBloomFilter::insert) for each item, as fast as
+    /// [`insert_each`](AtomicBloomFilter::insert_each).
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        self.insert_each(items, drop);
     }
 }
 

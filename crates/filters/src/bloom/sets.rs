@@ -77,7 +77,7 @@ pub enum ShrinkError {
     /// Each generation of a window is made for its part of the items.
     #[error("a filter with a window cannot be made smaller")]
     Window,
-    /// A filter that grows has more items than the capacity, or its older layers alone have.
+    /// The filter has more items than the capacity, or the older layers of one that grows have.
     #[error("the filter needs a capacity of {0}")]
     Capacity(u64),
     /// The smaller filter cannot be made.
@@ -185,7 +185,7 @@ impl BloomFilter {
 
     /// Makes the filter smaller and keeps its items: about as large as a filter of this capacity
     /// and the same error rate. Returns the error rate to expect now. If the filter would not
-    /// become smaller, it does not change.
+    /// become smaller, it does not change. It never becomes too small for its items.
     ///
     /// Use it for a filter that was made for far too many items. A multiplication chooses an item's
     /// block, so neighbouring blocks merge into one. If the smaller number of blocks divides the
@@ -217,9 +217,11 @@ impl BloomFilter {
         }
         let wanted = BlockedSize::new(capacity, self.error_rate())
             .and_then(|size| BlockedSize::from_bits(size.bits(), self.hashes(), Some(capacity)));
-        let size = wanted.ok_or(BuildError::Unsizable)?;
-        if let Some(layer) = folded(&self.layer, size)? {
-            self.layer = layer;
+        if let Some(size) = smaller(&self.layer, capacity, wanted)? {
+            if capacity < self.len() {
+                return Err(ShrinkError::Capacity(self.len()));
+            }
+            self.layer = folded_into(&self.layer, size)?;
         }
         Ok(self.estimated_error_rate())
     }
@@ -332,7 +334,8 @@ impl ScalableBloomFilter {
         };
         // A folded item has as many bits as before.
         let size = size.and_then(|size| size.with_hashes(newest.hashes()));
-        Ok(folded(newest, size.ok_or(BuildError::Unsizable)?)?)
+        let size = smaller(newest, left, size)?;
+        Ok(size.map(|size| folded_into(newest, size)).transpose()?)
     }
 
     /// The error rate to expect: the sum of the layers'.
@@ -371,13 +374,20 @@ pub(crate) fn rate_now(layer: &Layer) -> f64 {
     }
 }
 
-/// The layer with its blocks put into those of a smaller one; `None` when it would not be smaller.
-fn folded(layer: &Layer, mut size: BlockedSize) -> Result<Option<Layer>, BuildError> {
+/// The size that a layer's blocks are put into when it shrinks to a capacity, for which this size
+/// is wanted, if there is one; `None` when that is not smaller.
+fn smaller(
+    layer: &Layer,
+    capacity: u64,
+    wanted: Option<BlockedSize>,
+) -> Result<Option<BlockedSize>, BuildError> {
+    let Some(mut size) = wanted else {
+        // So many items that their bits cannot be counted.
+        let is_larger = capacity >= layer.capacity();
+        return is_larger.then_some(None).ok_or(BuildError::Unsizable);
+    };
     size.bytes = folded_bytes(layer.bytes(), size.bytes);
-    if size.bytes >= layer.bytes() {
-        return Ok(None);
-    }
-    folded_into(layer, size).map(Some)
+    Ok(Some(size).filter(|size| size.bytes < layer.bytes()))
 }
 
 /// The layer with its blocks put into those of a layer of this size, which is no larger.
@@ -443,7 +453,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{BlockedSize, BloomFilter, ShrinkError, folded_into};
-    use crate::{BuildError, Layout};
+    use crate::{BuildError, Layout, ScalableBloomFilter};
 
     fn with_blocks(blocks: u64, items: &[u64]) -> BloomFilter {
         let builder = BloomFilter::builder()
@@ -501,6 +511,27 @@ mod tests {
         let small = filter.clone();
         filter.shrink_to(30_000).unwrap();
         assert!(filter == small);
+    }
+
+    #[test]
+    fn no_filter_shrinks_below_its_items_or_to_a_larger_one() {
+        let builder = BloomFilter::builder().capacity(100_000).seed(1);
+        let mut fixed = builder.build().unwrap();
+        fixed.extend(0..40_000);
+        let before = fixed.clone();
+        let needed = ShrinkError::Capacity(fixed.len());
+        assert_eq!(fixed.shrink_to(10), Err(needed));
+        assert!(fixed.shrink_to(u64::MAX).unwrap() < 0.01);
+        assert!(fixed == before);
+        let mut growing = ScalableBloomFilter::builder().seed(1).build().unwrap();
+        growing.extend(0..4000);
+        let before = growing.clone();
+        assert!(growing.shrink_to(u64::MAX).unwrap() < 0.01);
+        assert!(growing == before);
+        // One that holds too many may not become smaller, but need not.
+        let mut full = BloomFilter::builder().capacity(10).seed(1).build().unwrap();
+        full.extend(0..200);
+        full.shrink_to(10).unwrap();
     }
 
     #[test]

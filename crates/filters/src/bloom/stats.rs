@@ -5,7 +5,7 @@ use crate::math::{exp_m1, ln_1p};
 use crate::sizing::LayerSize;
 
 /// The parameters, contents and current error rate of a filter. Every kind of filter has a method
-/// `stats`.
+/// `stats`; that of a window tells of all generations that are kept.
 ///
 /// ```
 /// use everbloom::{AtomicBloomFilter, BloomFilter, CuckooFilter, ScalableBloomFilter};
@@ -30,7 +30,7 @@ use crate::sizing::LayerSize;
 /// assert_eq!(seen.stats().hashes, seen.layers().last().unwrap().hashes());
 ///
 /// // A cuckoo filter is made for no rate. Its capacity are its slots.
-/// let stats = CuckooFilter::new(1024).stats();
+/// let stats = CuckooFilter::builder().capacity(1024).build().unwrap().stats();
 /// assert_eq!((stats.capacity, stats.error_rate), (Some(1024), None));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```

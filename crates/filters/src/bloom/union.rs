@@ -54,7 +54,8 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then.
+    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then. When
+    /// it says that there is no memory, some of the other's layers may have been added.
     pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
         self.union_at(other, u64::MAX)
     }

@@ -4,6 +4,7 @@ use core::ops::ControlFlow;
 
 use super::scalable::{Inserted, ScalableBloomFilter};
 use super::sets::UnionError;
+use super::stats::Stats;
 use super::window::Window;
 use crate::error::{BuildError, InsertError};
 use crate::hash::item::Item;
@@ -37,7 +38,7 @@ use crate::layer::Layer;
 /// forgotten earlier. If it goes back by more than a generation, the window begins again at the next
 /// insertion: what is found then is found for one window from then on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WindowedBloomFilter(ScalableBloomFilter);
+pub struct WindowedBloomFilter(pub(crate) ScalableBloomFilter);
 
 impl WindowedBloomFilter {
     /// A filter that remembers this many items of a window, in four generations and the one that is
@@ -45,8 +46,9 @@ impl WindowedBloomFilter {
     ///
     /// # Panics
     ///
-    /// When the capacity or the span is 0, the error rate is not greater than 0 and less than 1, or
-    /// there is no memory. [`ScalableBuilder::window`](crate::ScalableBuilder::window) returns
+    /// When the capacity is 0 or so large that its bits cannot be counted, the span is 0, the error
+    /// rate is not less than 1 or too low for any filter (see
+    /// [`MIN_RATE`](crate::sizing::blocked::MIN_RATE)), or there is no memory. [`ScalableBuilder::window`](crate::ScalableBuilder::window) returns
     /// these as errors.
     #[cfg(feature = "std")]
     #[must_use]
@@ -186,7 +188,7 @@ impl WindowedBloomFilter {
     /// # Errors
     ///
     /// [`UnionError`] names a parameter in which the filters differ, or says that there is no
-    /// memory; nothing has changed then.
+    /// memory. The items and what is found have not changed then.
     pub fn union(&mut self, other: &WindowedBloomFilter) -> Result<f64, UnionError> {
         self.union_at(other, u64::MAX)
     }
@@ -256,6 +258,51 @@ impl WindowedBloomFilter {
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
         self.0.layers()
+    }
+
+    /// The number of items of a window that the filter is made for.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// assert_eq!((seen.capacity(), seen.error_rate()), (1000, 0.01));
+    /// seen.insert_at("a", 5);
+    /// let stats = seen.stats();
+    /// assert_eq!((stats.items, stats.capacity, stats.error_rate), (1, Some(1000), Some(0.01)));
+    /// assert!(seen.memory_usage() as u64 > stats.bytes());
+    /// seen.clear();
+    /// assert!(seen.is_empty() && !seen.contains_at("a", 5));
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.window().map_or(0, |window| window.capacity)
+    }
+
+    /// The error rate given at creation, after the cap. [Example](Self::capacity).
+    #[must_use]
+    pub fn error_rate(&self) -> f64 {
+        self.0.error_rate()
+    }
+
+    /// The parameters, the items of all generations that are kept, and the current error rate.
+    /// Takes time linear in the size. [Example](Self::capacity).
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            capacity: Some(self.capacity()),
+            ..self.0.stats()
+        }
+    }
+
+    /// The memory of the filter in bytes, the struct included. [Example](Self::capacity).
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        self.0.memory_usage()
+    }
+
+    /// Forgets all items. The newest generation goes on, empty. [Example](Self::capacity).
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parameters of a cuckoo filter.
 
 use super::CuckooFilter;
+use super::growth::expected_items;
 use super::parts::CuckooParts;
 use crate::error::CuckooError;
 
@@ -21,32 +22,40 @@ use crate::error::CuckooError;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until build is called"]
 pub struct CuckooBuilder {
-    capacity: u64,
+    first: First,
     bucket_size: u8,
     max_kicks: u16,
     expansion: u16,
     max_bytes: u64,
 }
 
+/// What the size of the first table follows from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum First {
+    Slots(u64),
+    Items(u64),
+}
+
 impl CuckooFilter {
-    /// A filter that begins with at least this many slots, in buckets of 2, and grows.
+    /// A filter for this many items, in buckets of 2 slots. It grows when it gets more.
     /// [Example](CuckooFilter).
     ///
     /// # Panics
     ///
-    /// When there is no memory. [`builder`](Self::builder) returns that as an error.
+    /// When the items are so many that the slots for them cannot be counted, or there is no memory.
+    /// [`builder`](Self::builder) returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
     #[track_caller]
-    pub fn new(capacity: u64) -> CuckooFilter {
-        crate::error::or_panic(Self::builder().capacity(capacity).build())
+    pub fn new(items: u64) -> CuckooFilter {
+        crate::error::or_panic(Self::builder().items(items).build())
     }
 
     /// Starts with RedisBloom's defaults: capacity 1024, bucket size 2, 20 kicks, expansion 1.
     /// [Example](CuckooBuilder).
     pub fn builder() -> CuckooBuilder {
         CuckooBuilder {
-            capacity: 1024,
+            first: First::Slots(1024),
             bucket_size: 2,
             max_kicks: 20,
             expansion: 1,
@@ -59,7 +68,23 @@ impl CuckooBuilder {
     /// The slots of the first table, 1024 by default. Its buckets are rounded up to a power of two,
     /// so there may be nearly twice as many. [Example](Self).
     pub fn capacity(mut self, slots: u64) -> Self {
-        self.capacity = slots;
+        self.first = First::Slots(slots);
+        self
+    }
+
+    /// Sizes the first table for this many items, instead of by its slots: a filter is expected to
+    /// take them before it grows. Chance decides when one does; see
+    /// [`expected_until_growth`](CuckooFilter::expected_until_growth).
+    ///
+    /// ```
+    /// # use everbloom::CuckooFilter;
+    /// let filter = CuckooFilter::builder().items(100_000).bucket_size(4).build()?;
+    /// assert_eq!(filter.slots(), 1 << 17);
+    /// assert!(filter.expected_until_growth() >= Some(100_000));
+    /// # Ok::<(), everbloom::CuckooError>(())
+    /// ```
+    pub fn items(mut self, items: u64) -> Self {
+        self.first = First::Items(items);
         self
     }
 
@@ -105,8 +130,15 @@ impl CuckooBuilder {
     ///
     /// [`CuckooError`] says which parameter is out of its range.
     pub fn parts(self) -> Result<CuckooParts, CuckooError> {
-        let buckets = self.capacity.checked_div(self.bucket_size.into());
+        let slots = match self.first {
+            First::Slots(slots) | First::Items(slots) => slots,
+        };
+        let buckets = slots.checked_div(self.bucket_size.into());
         let buckets = buckets.ok_or(CuckooError::BucketSize)?.max(1);
+        let buckets = match self.first {
+            First::Slots(_) => buckets.checked_next_power_of_two(),
+            First::Items(items) => self.buckets_for(items, buckets),
+        };
         let expansion = match self.expansion {
             0 => Some(0),
             factor => factor.checked_next_power_of_two(),
@@ -114,14 +146,24 @@ impl CuckooBuilder {
         let parts = CuckooParts {
             items: 0,
             removed: 0,
-            buckets: buckets
-                .checked_next_power_of_two()
-                .ok_or(CuckooError::Buckets)?,
+            buckets: buckets.ok_or(CuckooError::Buckets)?,
             tables: 1,
             bucket_size: self.bucket_size,
             max_kicks: self.max_kicks,
             expansion: expansion.ok_or(CuckooError::Expansion)?,
         };
         Ok(parts)
+    }
+
+    /// The fewest buckets, from these on, that are expected to take so many items.
+    fn buckets_for(self, items: u64, least: u64) -> Option<u64> {
+        let mut buckets = least.checked_next_power_of_two()?;
+        loop {
+            let slots = buckets.checked_mul(self.bucket_size.into())?;
+            if expected_items(slots, self.bucket_size, self.max_kicks) >= items {
+                return Some(buckets);
+            }
+            buckets = buckets.checked_mul(2)?;
+        }
     }
 }

@@ -97,26 +97,37 @@ impl CuckooFilter {
             return None;
         }
         let (newest, older) = self.tables.split_last()?;
-        let slots = newest.len() as f64;
-        let survival = Survival::of(self.bucket_size, self.max_kicks, slots);
-        let mut older = Older::of(older);
-        let both_full = 2.0 * f64::from(self.bucket_size);
-        let from = newest.used as f64 / slots;
-        let step = 1.0 / f64::from(STEPS);
-        let (mut load, mut reached, mut expected) = (from, 1.0, 0.0);
-        while load < 1.0 && reached > 1e-6 {
-            let next = f64::min(load + step, 1.0);
-            let hazard = survival.hazard(next) - survival.hazard(load);
-            let passed = reached * exp(-hazard * older.full());
-            // The number of items of this step that find room only in older tables.
-            let past = powf((load + next) / 2.0, both_full) * (1.0 - older.full());
-            let items = (next - load) * slots / f64::max(1.0 - past, 0.01);
-            older.take(items * past);
-            expected += items * (reached + passed) / 2.0;
-            (load, reached) = (next, passed);
-        }
-        Some(whole(expected))
+        let sizes = (self.bucket_size, self.max_kicks);
+        Some(expected(newest.len(), newest.used, sizes, Older::of(older)))
     }
+}
+
+/// The expected number of items that a filter's first table, of this many slots, takes before it
+/// has no room for one.
+pub(super) fn expected_items(slots: u64, bucket_size: u8, max_kicks: u16) -> u64 {
+    expected(slots, 0, (bucket_size, max_kicks), Older::of(&[]))
+}
+
+/// The expected number of further items of a table of so many slots, of which some are used.
+fn expected(slots: u64, used: u64, (bucket_size, max_kicks): (u8, u16), older: Older) -> u64 {
+    let (slots, mut older) = (slots as f64, older);
+    let survival = Survival::of(bucket_size, max_kicks, slots);
+    let both_full = 2.0 * f64::from(bucket_size);
+    let from = used as f64 / slots;
+    let step = 1.0 / f64::from(STEPS);
+    let (mut load, mut reached, mut expected) = (from, 1.0, 0.0);
+    while load < 1.0 && reached > 1e-6 {
+        let next = f64::min(load + step, 1.0);
+        let hazard = survival.hazard(next) - survival.hazard(load);
+        let passed = reached * exp(-hazard * older.full());
+        // The number of items of this step that find room only in older tables.
+        let past = powf((load + next) / 2.0, both_full) * (1.0 - older.full());
+        let items = (next - load) * slots / f64::max(1.0 - past, 0.01);
+        older.take(items * past);
+        expected += items * (reached + passed) / 2.0;
+        (load, reached) = (next, passed);
+    }
+    whole(expected)
 }
 
 /// The chance that a table alone is filled up to a load without growing: exp(−hazard).

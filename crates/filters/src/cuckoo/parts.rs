@@ -24,7 +24,7 @@ use crate::layer::capture::Capture;
 /// let mut filter = CuckooFilter::new(1000);
 /// filter.insert("a")?;
 /// let parts = filter.parts();
-/// assert_eq!((parts.items, parts.buckets, parts.tables), (1, 512, 1));
+/// assert_eq!((parts.items, parts.buckets, parts.tables), (1, 1024, 1));
 ///
 /// let mut copy = CuckooFilter::from_parts(&parts, 1 << 20)?;
 /// let mut at = 0;

@@ -24,6 +24,7 @@ mod golden;
 mod guava;
 mod items;
 mod laws;
+mod refused;
 mod sizing;
 mod union;
 mod union_rate;

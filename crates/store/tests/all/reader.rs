@@ -73,7 +73,7 @@ fn read(store: &Store, reader: &mut Reader, mut meddle: impl FnMut()) -> Vec<u8>
 fn any_part_of_any_value_is_read() {
     let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
     let mut grown = builder.capacity(100_000).build().unwrap();
-    let mut cuckoo = CuckooFilter::new(1_000_000);
+    let mut cuckoo = CuckooFilter::builder().capacity(1_000_000).build().unwrap();
     for item in 0..500_000_u32 {
         grown.insert(&item);
         cuckoo.insert(&item).unwrap();
@@ -243,7 +243,13 @@ fn a_copy_follows_the_value() {
         let builder = ScalableBloomFilter::builder().layout(layout);
         Value::Filter(builder.capacity(500_000).build().unwrap().into())
     });
-    let cuckoo = Value::Filter(CuckooFilter::new(1_000_000).into());
+    let cuckoo = Value::Filter(
+        CuckooFilter::builder()
+            .capacity(1_000_000)
+            .build()
+            .unwrap()
+            .into(),
+    );
     for value in [text(255), classic, blocked, cuckoo] {
         let store = store_with(value);
         let rounds = Cell::new(0);

@@ -67,8 +67,10 @@ impl BloomFilter {
     ///
     /// # Panics
     ///
-    /// When the capacity is 0, the error rate is not greater than 0 and less than 1, or there is no
-    /// memory. [`builder`](Self::builder) returns these as errors.
+    /// When the capacity is 0 or so large that its bits cannot be counted, the error rate is not
+    /// less than 1 or too low for any filter (see [`MIN_RATE`](crate::sizing::blocked::MIN_RATE)),
+    /// or there is no memory.
+    /// [`builder`](Self::builder) returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
     #[track_caller]
@@ -181,6 +183,8 @@ impl BloomBuilder {
     fn size(&self) -> Result<LayerSize, BuildError> {
         let is_blocked = self.layout == Layout::Blocked;
         let of_capacity = |capacity, rate| match self.layout {
+            // The rate of the blocked layout's formulas; below it, no filter keeps any.
+            Layout::Classic if rate < blocked::MIN_RATE => None,
             Layout::Classic => LayerSize::new(capacity, rate, Rounding::Words),
             Layout::Blocked => BlockedSize::new(capacity, rate).map(BlockedSize::as_layer),
         };

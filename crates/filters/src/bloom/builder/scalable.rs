@@ -51,8 +51,10 @@ impl ScalableBloomFilter {
     ///
     /// # Panics
     ///
-    /// When the capacity is 0, the error rate is not greater than 0 and less than 1, or there is no
-    /// memory. [`builder`](Self::builder) returns these as errors.
+    /// When the capacity is 0 or so large that its bits cannot be counted, the error rate is not
+    /// less than 1 or too low for any filter (see [`MIN_RATE`](crate::sizing::blocked::MIN_RATE)),
+    /// or there is no memory.
+    /// [`builder`](Self::builder) returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
     #[track_caller]
