@@ -2,7 +2,7 @@
 //! or a filter that is equal after `to_bytes` and a view that answers as the filter does.
 #![no_main]
 
-use everbloom::{BloomFilter, BloomView, BytesError, ScalableBloomFilter};
+use everbloom::{BloomFilter, BloomView, BytesError, CuckooFilter, ScalableBloomFilter};
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../../crates/filters/tests/bytes/sealed.rs"]
@@ -17,6 +17,9 @@ fn check(bytes: &[u8]) {
     let fixed = BloomFilter::from_bytes(bytes);
     let scalable = ScalableBloomFilter::from_bytes(bytes);
     let view = BloomView::new(bytes);
+    if let Ok(filter) = CuckooFilter::from_bytes(bytes) {
+        assert!(bytes == filter.to_bytes());
+    }
     if let Ok(filter) = &fixed {
         let again = filter.to_bytes();
         assert!(BloomFilter::from_bytes(&again).as_ref() == Ok(filter));

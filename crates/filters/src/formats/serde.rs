@@ -1,6 +1,7 @@
 //! `Serialize` and `Deserialize` for filters: as the bytes of [`to_bytes`], one byte string.
 //!
-//! A text format such as JSON has no byte strings and gets an array of numbers.
+//! A format that people read, such as JSON, has no byte strings and gets base64. An array of numbers,
+//! as earlier versions wrote there, is read, too.
 //!
 //! [`to_bytes`]: crate::BloomFilter::to_bytes
 
@@ -10,9 +11,12 @@ use core::fmt;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::base64;
+use super::bytes::BytesError;
 use crate::bloom::fixed::BloomFilter;
 use crate::bloom::scalable::ScalableBloomFilter;
-use crate::formats::bytes::BytesError;
+use crate::bloom::windowed::WindowedBloomFilter;
+use crate::cuckoo::CuckooFilter;
 
 /// The most bytes reserved for a length that only the input claims.
 const CAUTIOUS: usize = 1 << 16;
@@ -24,11 +28,16 @@ impl<'de, T> Visitor<'de> for BytesVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the bytes of a Bloom filter")
+        f.write_str("the bytes of a filter")
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<T, E> {
         (self.0)(bytes).map_err(E::custom)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        let bytes = base64::decode(text).ok_or_else(|| E::custom("not base64"))?;
+        self.visit_bytes(&bytes)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
@@ -36,30 +45,37 @@ impl<'de, T> Visitor<'de> for BytesVisitor<T> {
         while let Some(byte) = seq.next_element()? {
             bytes.push(byte);
         }
-        (self.0)(&bytes).map_err(A::Error::custom)
+        self.visit_bytes(&bytes)
     }
 }
 
-impl Serialize for BloomFilter {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.to_bytes())
-    }
+macro_rules! as_bytes {
+    ($($filter:ty),*) => {$(
+        impl Serialize for $filter {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let bytes = self.to_bytes();
+                match serializer.is_human_readable() {
+                    true => serializer.serialize_str(&base64::encode(&bytes)),
+                    false => serializer.serialize_bytes(&bytes),
+                }
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $filter {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let visitor = BytesVisitor(<$filter>::from_bytes);
+                match deserializer.is_human_readable() {
+                    true => deserializer.deserialize_any(visitor),
+                    false => deserializer.deserialize_byte_buf(visitor),
+                }
+            }
+        }
+    )*};
 }
 
-impl Serialize for ScalableBloomFilter {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.to_bytes())
-    }
-}
-
-impl<'de> Deserialize<'de> for BloomFilter {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(BytesVisitor(BloomFilter::from_bytes))
-    }
-}
-
-impl<'de> Deserialize<'de> for ScalableBloomFilter {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_byte_buf(BytesVisitor(ScalableBloomFilter::from_bytes))
-    }
-}
+as_bytes!(
+    BloomFilter,
+    ScalableBloomFilter,
+    WindowedBloomFilter,
+    CuckooFilter
+);

@@ -1,5 +1,6 @@
 //! Why bytes are not a filter.
 
+use crate::error::CuckooError;
 use crate::formats::redisbloom::PartsError;
 
 /// Why bytes are not a filter.
@@ -15,6 +16,7 @@ use crate::formats::redisbloom::PartsError;
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BytesError {
     /// They do not start as a filter's bytes do.
     #[error("not the bytes of a filter")]
@@ -25,7 +27,7 @@ pub enum BytesError {
     /// They are of a version that only `from_bytes` reads.
     #[error("version {0} of the format: read it with from_bytes, and write it again")]
     Old(u16),
-    /// They are a filter of the other type: a fixed one instead of a scalable one, or the reverse.
+    /// They are a filter of another type, such as a fixed one instead of a scalable one.
     #[error("the bytes of a filter of another type")]
     Kind,
     /// The layout is none of those of [`Layout`](crate::Layout).
@@ -46,7 +48,7 @@ pub enum BytesError {
     /// A byte of the header or of the table of layers was changed.
     #[error("wrong checksum of the header")]
     HeaderChecksum,
-    /// A byte of a bit array was changed.
+    /// A byte of a bit array, or of the slots of a table, was changed.
     #[error("wrong checksum of the bits of layer {layer}")]
     BitsChecksum {
         /// Which layer, from 0.
@@ -58,6 +60,9 @@ pub enum BytesError {
     /// The parts do not make a filter.
     #[error(transparent)]
     Parts(#[from] PartsError),
+    /// The parts do not make a cuckoo filter.
+    #[error(transparent)]
+    Cuckoo(#[from] CuckooError),
     /// A byte that must be 0 is not, or a fixed filter has parts that none has.
     #[error("a field has a value that is never written")]
     Reserved,

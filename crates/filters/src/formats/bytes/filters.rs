@@ -10,6 +10,8 @@ use super::view::BloomView;
 use crate::bits::pages;
 use crate::bloom::fixed::BloomFilter;
 use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::windowed::WindowedBloomFilter;
+use crate::cuckoo::CuckooFilter;
 use crate::formats::redisbloom::{FilterParts, Options};
 use crate::layer::Layer;
 
@@ -71,6 +73,26 @@ impl BloomFilter {
         fixed(from_bytes(Kind::Fixed, bytes)?)
     }
 }
+
+macro_rules! try_from_bytes {
+    ($($filter:ty),*) => {$(
+        impl TryFrom<&[u8]> for $filter {
+            type Error = BytesError;
+
+            /// As `from_bytes`.
+            fn try_from(bytes: &[u8]) -> Result<Self, BytesError> {
+                Self::from_bytes(bytes)
+            }
+        }
+    )*};
+}
+
+try_from_bytes!(
+    BloomFilter,
+    ScalableBloomFilter,
+    WindowedBloomFilter,
+    CuckooFilter
+);
 
 impl TryFrom<BloomView<'_>> for BloomFilter {
     type Error = BytesError;

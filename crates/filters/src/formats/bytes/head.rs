@@ -13,9 +13,9 @@ use crate::layer::Layer;
 use crate::layer::layout::Layout;
 
 /// The magic of every version.
-const MAGIC: [u8; 8] = *b"EVRBLOOM";
+pub(super) const MAGIC: [u8; 8] = *b"EVRBLOOM";
 /// The version that is written.
-const VERSION: u16 = 3;
+pub(super) const VERSION: u16 = 3;
 /// The header, the entry of a layer, and what bit arrays start at multiples of.
 pub(super) const BLOCK: usize = 64;
 /// Generations of a window in a block.
@@ -203,7 +203,7 @@ impl Head {
 }
 
 /// Checks the checksum that ends a block.
-fn verify(block: &[u8; BLOCK], seed: u64) -> Result<(), BytesError> {
+pub(super) fn verify(block: &[u8; BLOCK], seed: u64) -> Result<(), BytesError> {
     let (content, _) = block.split_at(CONTENT);
     if checksum_of(block) != murmur64a(content, seed) {
         return Err(BytesError::HeaderChecksum);
@@ -290,7 +290,7 @@ pub(super) fn read_layer(
 }
 
 /// The checksum that ends a block.
-fn checksum_of(block: &[u8; BLOCK]) -> u64 {
+pub(super) fn checksum_of(block: &[u8; BLOCK]) -> u64 {
     block
         .last_chunk()
         .map_or(0, |checksum| u64::from_le_bytes(*checksum))
@@ -364,7 +364,7 @@ fn push_window(window: &Window, out: &mut Vec<u8>, seed: u64) -> u64 {
 }
 
 /// Ends a block with zeros and its checksum, and returns that.
-fn end_block(out: &mut Vec<u8>, seed: u64) -> u64 {
+pub(super) fn end_block(out: &mut Vec<u8>, seed: u64) -> u64 {
     out.resize(out.len().next_multiple_of(BLOCK) - size_of::<u64>(), 0);
     let content: &[u8; CONTENT] = out.last_chunk().unwrap_or(&[0; CONTENT]);
     let checksum = murmur64a(content, seed);

@@ -19,6 +19,10 @@ impl<'a> Input<'a> {
         Ok(head)
     }
 
+    pub(super) fn u16(&mut self) -> Result<u16, BytesError> {
+        self.take().map(u16::from_le_bytes)
+    }
+
     pub(super) fn u32(&mut self) -> Result<u32, BytesError> {
         self.take().map(u32::from_le_bytes)
     }

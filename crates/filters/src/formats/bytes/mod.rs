@@ -8,7 +8,7 @@
 //! offset  size  field
 //!      0     8  magic: "EVRBLOOM"
 //!      8     2  version: 3
-//!     10     1  kind: 1 = BloomFilter, 2 = ScalableBloomFilter
+//!     10     1  kind: 1 = BloomFilter, 2 = ScalableBloomFilter; 3 = CuckooFilter, see below
 //!     11     1  layout: 0 = classic, 1 = blocked
 //!     12     4  options: 1 NOROUND, 2 ENTS_IS_BITS, 4 FORCE64, 8 NO_SCALING
 //!     16     4  expansion
@@ -34,16 +34,62 @@
 //!      ?     ?  bit arrays, oldest layer first, each with zeros up to a multiple of 64
 //! ```
 //!
+//! Between the header and the layers of a `WindowedBloomFilter`, which has kind 2 and 16 more as its
+//! options, lie a block of the window and one for each four of its generations, oldest first:
+//!
+//! ```text
+//!               +0   u64  ticks of the window, of any clock; 0 for a window of items
+//!               +8   u64  items that the window holds
+//!               +16  f64  error rate of all generations together
+//!               +24  u32  generations of the window
+//!               +28  u32  generations that are kept
+//!               +32  u64  bytes of the layers that were dropped so far
+//!               +40  16 x 0
+//!               +56  u64  checksum, as that of a layer
+//!
+//!               +0   4 times: u64 when the generation began, u32 how many layers it has; zeros
+//!                    where there is none
+//!               +48  8 x  0
+//!               +56  u64  checksum
+//! ```
+//!
+//! There a filter of valkey-bloom, which has 32 more as its options, has a block of its hash: the
+//! seed (32 bytes), the tightening ratio (f64), 16 zeros and the checksum.
+//!
 //! A `BloomFilter` is one layer with options 13, expansion 0, log2 0 and at least one hash; the
-//! layer has as many items as the filter. In the blocked layout options are 5 or 13, and the items
-//! are the sum of the layers' items. Readers refuse every value that is never written, so that
+//! layer has as many items as the filter. In the blocked layout options are 5 or 13, 16 more with a
+//! window, and the items are the sum of the layers' items. Readers refuse every value that is never written, so that
 //! equal filters have equal bytes and a byte never changes its meaning.
+//!
+//! A `CuckooFilter` has kind 3 and other fields:
+//!
+//! ```text
+//!     10     1  kind: 3
+//!     11     1  slots of a bucket
+//!     12     2  the most kicks
+//!     14     2  expansion
+//!     16     2  number of tables, n
+//!     18     6  zeros
+//!     24     8  items
+//!     32     8  items removed since the last compaction
+//!     40     8  buckets of the first table
+//!     48     8  length of the whole
+//!     56     8  checksum
+//!
+//!     64  64 n  tables, oldest first
+//!               +0   u64  checksum of the slots: MurmurHash64A of them, with seed 0
+//!               +8   48 x 0
+//!               +56  u64  checksum, as that of a layer
+//!
+//!      ?     ?  slots, oldest table first, each with zeros up to a multiple of 64
+//! ```
 //!
 //! [`from_bytes`] also reads versions 1 and 2; the other functions do not.
 //!
 //! [`to_bytes`]: crate::BloomFilter::to_bytes
 //! [`from_bytes`]: crate::BloomFilter::from_bytes
 
+mod cuckoo;
 mod error;
 mod filters;
 mod head;
@@ -52,6 +98,7 @@ mod input;
 mod io;
 mod old;
 mod view;
+mod windowed;
 
 pub use error::BytesError;
 #[cfg(feature = "std")]

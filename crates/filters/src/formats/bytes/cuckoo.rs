@@ -1,0 +1,143 @@
+//! Cuckoo filters to bytes and back.
+
+use alloc::vec::Vec;
+
+use super::error::BytesError;
+use super::head::{BLOCK, MAGIC, VERSION, checksum_of, end_block, padded, verify, version};
+use super::input::Input;
+use crate::cuckoo::CuckooFilter;
+use crate::cuckoo::parts::CuckooParts;
+use crate::hash::murmur64a;
+
+/// The kind in the header, beside those of Bloom filters.
+const KIND: u8 = 3;
+
+impl CuckooFilter {
+    /// The filter as bytes that every later version of this library reads. [`bytes`](crate::bytes)
+    /// draws them.
+    ///
+    /// ```
+    /// use everbloom::{BytesError, CuckooFilter};
+    /// let mut absent = CuckooFilter::new(1000);
+    /// absent.insert("a")?;
+    /// let mut bytes = absent.to_bytes();
+    /// assert_eq!(CuckooFilter::from_bytes(&bytes)?, absent);
+    /// bytes[30] ^= 1;
+    /// assert_eq!(CuckooFilter::from_bytes(&bytes), Err(BytesError::HeaderChecksum));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let parts = self.parts();
+        let slots = self.tables.iter().map(|table| &*table.slots);
+        let lengths = slots
+            .clone()
+            .map(|slots| slots.len().next_multiple_of(BLOCK));
+        let len = BLOCK * (1 + self.tables.len()) + lengths.sum::<usize>();
+        let mut out = Vec::with_capacity(len);
+        out.extend(MAGIC);
+        out.extend(VERSION.to_le_bytes());
+        out.extend([KIND, parts.bucket_size]);
+        out.extend(parts.max_kicks.to_le_bytes());
+        out.extend(parts.expansion.to_le_bytes());
+        out.extend(parts.tables.to_le_bytes());
+        out.extend([0; 6]);
+        out.extend(parts.items.to_le_bytes());
+        out.extend(parts.removed.to_le_bytes());
+        out.extend(parts.buckets.to_le_bytes());
+        out.extend((len as u64).to_le_bytes());
+        let mut seed = end_block(&mut out, 0);
+        for slots in slots.clone() {
+            out.extend(murmur64a(slots, 0).to_le_bytes());
+            seed = end_block(&mut out, seed);
+        }
+        for slots in slots {
+            out.extend(slots);
+            out.resize(out.len().next_multiple_of(BLOCK), 0);
+        }
+        out
+    }
+
+    /// Reads the filter from bytes that [`to_bytes`](Self::to_bytes) made, in this or an earlier
+    /// version of the library.
+    ///
+    /// # Errors
+    ///
+    /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
+    /// for more slots than the input has.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
+        match version(bytes)? {
+            VERSION => {}
+            1 | 2 => return Err(BytesError::Kind),
+            other => return Err(BytesError::Version(other)),
+        }
+        let mut input = Input(bytes);
+        let header = input.take()?;
+        let (parts, len) = parts_of(&header)?;
+        let found = bytes.len() as u64;
+        parts.validate(found)?;
+        let expected = len_of(&parts).ok_or(BytesError::Truncated)?;
+        for found in [len, found] {
+            if expected != found {
+                return Err(BytesError::Length { expected, found });
+            }
+        }
+        let mut checksums = Vec::new();
+        let mut seed = checksum_of(&header);
+        for _ in 0..parts.tables {
+            let block = input.take()?;
+            verify(&block, seed)?;
+            seed = checksum_of(&block);
+            let mut fields = Input(&block);
+            checksums.push(fields.u64()?);
+            fields.zeros::<48>()?;
+        }
+        let mut tables = Vec::new();
+        for (number, checksum) in (0..parts.tables).zip(checksums) {
+            let (_, slots) = parts.table(number).ok_or(BytesError::Truncated)?;
+            let slots = usize::try_from(slots).map_err(|_| BytesError::Truncated)?;
+            let (slots, padding) = (input.slice(slots)?, slots.next_multiple_of(BLOCK) - slots);
+            if murmur64a(slots, 0) != checksum {
+                let layer = number.into();
+                return Err(BytesError::BitsChecksum { layer });
+            }
+            if input.slice(padding)?.iter().any(|byte| *byte != 0) {
+                return Err(BytesError::Reserved);
+            }
+            tables.push(slots.to_vec());
+        }
+        Ok(CuckooFilter::from_parts_and_slots(&parts, tables, found)?)
+    }
+}
+
+/// The fields of the header, and the length that it names.
+fn parts_of(header: &[u8; BLOCK]) -> Result<(CuckooParts, u64), BytesError> {
+    verify(header, 0)?;
+    let mut input = Input(header);
+    input.take::<{ MAGIC.len() + size_of::<u16>() }>()?;
+    let [kind, bucket_size] = input.take()?;
+    if kind != KIND {
+        return Err(BytesError::Kind);
+    }
+    let [max_kicks, expansion, tables] = [input.u16()?, input.u16()?, input.u16()?];
+    input.zeros::<6>()?;
+    let parts = CuckooParts {
+        items: input.u64()?,
+        removed: input.u64()?,
+        buckets: input.u64()?,
+        tables,
+        bucket_size,
+        max_kicks,
+        expansion,
+    };
+    Ok((parts, input.u64()?))
+}
+
+/// The bytes of a filter of these parts, if they are countable.
+fn len_of(parts: &CuckooParts) -> Option<u64> {
+    let head = (1 + u64::from(parts.tables)) * BLOCK as u64;
+    (0..parts.tables).try_fold(head, |sum, number| {
+        let (_, slots) = parts.table(number)?;
+        sum.checked_add(padded(slots)?)
+    })
+}
