@@ -12,6 +12,7 @@
     missing_docs
 )]
 
+mod api;
 mod atomic;
 mod blocked;
 mod bytes;
