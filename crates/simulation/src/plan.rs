@@ -48,6 +48,9 @@ pub enum Step {
     Disk(Fault),
     /// The server ends and starts again.
     Restart(End),
+    /// The server is killed, and its manifest has lost so many of its last lines. The start must refuse
+    /// that; it succeeds with the whole manifest.
+    CutManifest(usize),
     /// Everything that must be true is checked.
     Check,
 }
@@ -183,7 +186,10 @@ impl Draw {
             86..89 => Step::Attend,
             89..92 => Step::Expire,
             92..95 => Step::Disk(self.fault()),
-            95..97 => Step::Restart(self.end()),
+            95..97 => match self.random.below(10) {
+                0 => Step::CutManifest(1 + self.random.below(3)),
+                _ => Step::Restart(self.end()),
+            },
             _ => Step::Check,
         }
     }
@@ -209,7 +215,7 @@ impl Draw {
             Step::Send(client, vec![Op::Add(window.clone(), from, count)])
         };
         let span = 1000 * seconds as i64;
-        match self.random.below(3) {
+        match self.random.below(5) {
             // A key that had expired when it was watched is flushed.
             0 => vec![
                 Step::Send(other, vec![Op::Set(key.clone(), b'x', 5)]),
@@ -233,6 +239,8 @@ impl Draw {
                     Step::Check,
                 ]
             }
+            2 => self.log_switched_off(),
+            3 => self.made_anew_under_readers(),
             // Windows fill the memory, and all that they hold becomes too old.
             _ => vec![
                 Step::Send(client, vec![Op::Flush("FLUSHALL"), reserve]),
@@ -251,6 +259,50 @@ impl Draw {
                 Step::Send(client, vec![Op::Advance(window, 1)]),
             ],
         }
+    }
+
+    /// A log is switched off and on while the disk may be full, and a snapshot may be made meanwhile.
+    fn log_switched_off(&mut self) -> Vec<Step> {
+        let switch = |to: &str| Step::Send(0, vec![Op::Config("appendonly", to.into())]);
+        let mut steps = vec![Step::Thread(0, 200), switch("no"), Step::Log];
+        steps.push(Step::Send(1, self.ops(4)));
+        if self.random.chance(50) {
+            let save = Step::Send(0, vec![Op::Other("BGSAVE")]);
+            steps.extend([save, Step::Thread(0, 200)]);
+        }
+        if self.random.chance(50) {
+            if self.random.chance(50) {
+                steps.push(Step::Disk(Fault::Full(self.random.below(100) as u64)));
+            }
+            steps.extend([switch("yes"), Step::Thread(0, 20), Step::Log]);
+            steps.extend([Step::Thread(0, 200), Step::Disk(Fault::Heals)]);
+            steps.push(Step::Send(2, self.ops(4)));
+        }
+        if self.random.chance(50) {
+            steps.push(Step::Restart(self.end()));
+        }
+        steps
+    }
+
+    /// Filters are made anew while a snapshot reads them, and clients add to them.
+    fn made_anew_under_readers(&mut self) -> Vec<Step> {
+        let family = self.random.pick(&[Family::Bloom, Family::Window]);
+        let (to, from) = (self.key(family), self.key(family));
+        let job = self.random.pick(&["BGSAVE", "BGREWRITEAOF"]);
+        let mut steps = vec![Step::Send(0, vec![Op::Other(job)])];
+        for key in [&to, &from, &to] {
+            steps.push(Step::Thread(self.random.below(4), 1 + self.random.below(3)));
+            let anew = match (self.random.below(3), family) {
+                (0, Family::Bloom) => Op::Shrink(key.clone(), 1 + self.random.below(500) as u64),
+                (0, _) => Op::Advance(key.clone(), 1),
+                _ => Op::Merge(to.clone(), vec![from.clone()]),
+            };
+            steps.push(Step::Send(1, vec![anew]));
+            let (from, count) = self.items(family);
+            steps.push(Step::Send(2, vec![Op::Add(key.clone(), from, count)]));
+        }
+        steps.extend([Step::Thread(0, 50), Step::Thread(1, 50), Step::Check]);
+        steps
     }
 
     fn pass(&mut self) -> i64 {
@@ -388,8 +440,9 @@ impl Draw {
     }
 
     fn other_op(&mut self) -> Op {
-        match self.random.below(6) {
+        match self.random.below(7) {
             0 => Op::Config("appendfsync", self.random.pick(&FSYNC).into()),
+            2 => Op::Config("appendonly", self.random.pick(&["yes", "no"]).into()),
             1 => Op::Config("maxmemory", max_memory(&mut self.random, self.big)),
             _ => Op::Other(
                 self.random

@@ -16,7 +16,7 @@ use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
 use everbloom_store::keyspace::{DbSums, SHARDS};
 use everbloom_store::machine::{Machine, Running};
-use everbloom_store::persistence::{Persistence, load, log, schedule};
+use everbloom_store::persistence::{LogState, Persistence, load, log, schedule};
 
 use crate::crashing::CrashingDisk;
 use crate::machine::Simulated;
@@ -98,6 +98,26 @@ impl Instance {
         log::turn(&self.server.store, self.persistence());
     }
 
+    /// Whether there is a log that has all changes.
+    pub fn keeps_log(&self) -> bool {
+        let is_on = self.persistence().log_state() == LogState::On;
+        is_on && self.server.store.journal.is_logging()
+    }
+
+    /// Where no log is kept and one is wanted, it must be being begun, or writes are refused.
+    pub fn check_log(&self) -> Result<(), String> {
+        let store = &self.server.store;
+        let is_known = store.journal.is_logging()
+            || !store.settings().appendonly
+            || self.persistence().is_busy()
+            || store.health.is_log_failing()
+            || store.failure().is_some();
+        match is_known {
+            true => Ok(()),
+            false => Err("appendonly is yes, there is no log, and nothing says so".into()),
+        }
+    }
+
     /// Starts what is due.
     pub fn attend(&self) {
         schedule::attend(&self.server.store);
@@ -108,6 +128,25 @@ impl Instance {
         let store = &self.server.store;
         while store.remove_expired(self.machine.now()).any() {}
         !store.keyspace.may_have_expired(self.machine.now().ms)
+    }
+
+    /// What windows need not remember is gone once it was removed, unless the log cannot take that.
+    pub fn check_forgotten(&self) -> Result<(), String> {
+        let (store, now) = (&self.server.store, self.machine.now().ms);
+        if !store.can_log() || store.journal.backlog() > 0 {
+            return Ok(());
+        }
+        let mut left = None;
+        self.each(|key, expires_at, value| {
+            let is_alive = expires_at.is_none_or(|at| at > now);
+            if is_alive && value.outdated_at().is_some_and(|at| at <= now) {
+                left = Some(key.to_owned());
+            }
+        });
+        match left {
+            None => Ok(()),
+            Some(key) => Err(format!("{key} keeps a generation that has expired")),
+        }
     }
 
     /// Lets all threads of this name go on to their ends.

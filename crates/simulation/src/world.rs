@@ -100,6 +100,8 @@ struct World {
     safe: usize,
     /// With `appendfsync always`, how much was written when that was set.
     always_since: Option<u64>,
+    /// How many changes there were when the log was switched off.
+    off_since: Option<u64>,
     /// The latest clock that there was.
     latest: u64,
     /// Whether an fsync may have lost what it was to make last. The next process would read it,
@@ -153,6 +155,7 @@ impl World {
             moments: Vec::new(),
             safe: 0,
             always_since: None,
+            off_since: None,
             latest: START_MS,
             has_lost: false,
         };
@@ -178,6 +181,7 @@ impl World {
         self.moments.clear();
         self.safe = 0;
         self.always_since = None;
+        self.off_since = None;
         self.remember(0);
         self.note_always();
         Ok(())
@@ -222,6 +226,7 @@ impl World {
             Step::Attend => self.instance().attend(),
             Step::Expire => {
                 self.instance().expire();
+                self.instance().check_forgotten()?;
             }
             Step::Disk(fault) => match fault {
                 Fault::Full(bytes) => self.disk.fail_writes_after(*bytes),
@@ -232,7 +237,8 @@ impl World {
                 Fault::SyncsFail => self.disk.fail_syncs(),
                 Fault::Heals => self.disk.heal(),
             },
-            Step::Restart(end) => self.restart(*end)?,
+            Step::Restart(end) => self.restart(*end, None)?,
+            Step::CutManifest(lines) => self.restart(End::Kill, Some(*lines))?,
             Step::Check => self.check()?,
         }
         for client in 0..CLIENTS {
@@ -243,7 +249,7 @@ impl World {
             return Err(format!("the thread '{name}' panics"));
         }
         if self.instance().server.store.failure().is_some() {
-            self.restart(End::Kill)?;
+            self.restart(End::Kill, None)?;
         }
         Ok(())
     }
@@ -276,7 +282,7 @@ impl World {
             }
             let store = &self.instance().server.store;
             let is_well = store.can_log() && store.failure().is_none();
-            if is_well && store.journal.is_logging() && store.journal.backlog() == 0 {
+            if is_well && self.instance().keeps_log() && store.journal.backlog() == 0 {
                 self.safe = self.moments.len() - 1;
             }
         }
@@ -287,7 +293,7 @@ impl World {
     fn note_always(&mut self) {
         let store = &self.instance().server.store;
         let written = store.journal.written();
-        if store.settings().appendfsync != Fsync::Always || !store.journal.is_logging() {
+        if store.settings().appendfsync != Fsync::Always || !self.instance().keeps_log() {
             self.always_since = None;
             return;
         }
@@ -318,7 +324,11 @@ impl World {
             }
             return self.run(client, vec![Request::One(op.clone())]);
         }
-        self.run(client, ops.iter().cloned().map(Request::One).collect())
+        // A rewrite without a log makes one that a start without a log never reads.
+        let no_log = !self.settings.data.appendonly;
+        let fits = |op: &&Op| !(no_log && **op == Op::Other("BGREWRITEAOF"));
+        let ops = ops.iter().filter(fits).cloned();
+        self.run(client, ops.map(Request::One).collect())
     }
 
     fn transact(&mut self, client: usize, ops: &[Op]) -> Verdict {
@@ -444,6 +454,15 @@ impl World {
     fn apply(&mut self, op: &Op, reply: &Reply, past: bool) -> Verdict {
         let now = self.now();
         self.note_change(op, reply);
+        if let Op::Config("appendonly", to) = op
+            && *reply == Reply::OK
+        {
+            // Who has switched the log on begins the next server with it.
+            self.settings.data.appendonly |= *to == "yes";
+            if *to == "no" {
+                self.off_since = Some(self.instance().server.store.journal.changes());
+            }
+        }
         let changes_nothing = match op {
             Op::Get(_) | Op::GetRange(..) => true,
             Op::Copy(..) => *reply == Reply::Integer(0),

@@ -18,6 +18,7 @@ impl World {
             }
         }
         self.instance().check_totals()?;
+        self.instance().check_log()?;
         let waiting = self.clients.iter().any(Connection::is_waiting);
         if self.machine.threads().is_empty() && !waiting {
             let mut read = None;

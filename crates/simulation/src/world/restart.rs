@@ -10,20 +10,28 @@ use crate::model::{Model, Value};
 use crate::plan::End;
 use crate::server::{Digests, Instance};
 
+const LOG_DIR: &str = "appendonlydir";
+const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
+
 /// A key of the server.
 struct Found {
     key: String,
     expires_at: Option<u64>,
     text: Option<Vec<u8>>,
-    is_window: bool,
+    /// The span in milliseconds and the number of generations of a window; 0 is one of items.
+    window: Option<(u64, u64)>,
     items: BTreeSet<u32>,
 }
 
 impl World {
-    /// Ends the server and starts it again, and finds the moment that it has loaded.
-    pub(super) fn restart(&mut self, end: End) -> Verdict {
+    /// Ends the server and starts it again, and finds the moment that it has loaded. With `cut`, a
+    /// start with so many lines less of the manifest is tried before, which must be refused.
+    pub(super) fn restart(&mut self, end: End, cut: Option<usize>) -> Verdict {
         let before = self.end_server(end);
         self.disk.heal();
+        if let Some(lines) = cut.filter(|_| self.settings.data.appendonly) {
+            self.start_without_lines(lines)?;
+        }
         let moments = std::mem::take(&mut self.moments);
         self.start()?;
         let (first, digests) = before;
@@ -48,6 +56,33 @@ impl World {
         self.check()
     }
 
+    /// Tries to start without the last lines of the manifest, if one of them names a file that the log cannot do without.
+    fn start_without_lines(&self, lines: usize) -> Verdict {
+        let files = self.disk.files();
+        let Some(manifest) = files.get(MANIFEST) else {
+            return Ok(());
+        };
+        let text = String::from_utf8_lossy(manifest).into_owned();
+        let all: Vec<&str> = text.split_inclusive('\n').collect();
+        let kept = all.len().saturating_sub(lines).max(1);
+        // A crash can leave an increment behind that is empty, and one of a log that is being begun.
+        let is_needed = |line: &&str| {
+            let name = line.split(' ').nth(1).unwrap_or_default();
+            let file = files.get(&format!("{LOG_DIR}/{name}"));
+            line.ends_with("type i\n") && file.is_some_and(|bytes| !bytes.is_empty())
+        };
+        let is_beginning = files.contains_key(&format!("{LOG_DIR}/temp.begin"));
+        if is_beginning || !all[kept..].iter().any(is_needed) {
+            return Ok(());
+        }
+        let disk = self.disk.after_kill();
+        disk.put(MANIFEST, all[..kept].concat().as_bytes());
+        match Instance::start(&disk, &self.machine, self.settings.clone()) {
+            Err(_) => Ok(()),
+            Ok(_) => Err(format!("it starts without lines of {text:?}")),
+        }
+    }
+
     /// Ends the server. Returns the first moment that may be on the disk, and the digests that must
     /// be there.
     fn end_server(&mut self, end: End) -> (usize, Option<Digests>) {
@@ -60,9 +95,9 @@ impl World {
         let store = &instance.server.store;
         if end == End::Stop {
             let digests = instance.digests();
-            let logging = store.journal.is_logging();
+            let kept = instance.keeps_log() || !store.settings().save.is_empty();
             instance.stop();
-            if logging && store.failure().is_none() {
+            if kept && store.failure().is_none() {
                 return (last, Some(digests));
             }
         } else {
@@ -81,16 +116,21 @@ impl World {
     fn first_kept(&self, instance: &Instance, end: End) -> usize {
         let store = &instance.server.store;
         let persistence = store.persistence().expect("a disk");
-        if !store.journal.is_logging() {
+        if !instance.keeps_log() {
             let saved = &persistence.figures;
             let relaxed = std::sync::atomic::Ordering::Relaxed;
             if saved.save.done.load(relaxed) == 0 {
-                return 0;
+                return self.safe;
             }
             let changes = saved.saved_changes.load(relaxed);
+            // The log is read, unless a snapshot was made after it was switched off.
+            if self.off_since.is_some_and(|since| changes <= since) {
+                return self.safe;
+            }
             // Keys and generations that expire are changes, too, and no moments.
             let is_saved = |moment: &Moment| moment.changes <= changes;
-            return self.moments.partition_point(is_saved).saturating_sub(1);
+            let saved = self.moments.partition_point(is_saved).saturating_sub(1);
+            return saved.max(self.safe);
         }
         let written = store.journal.written();
         let is_written = |moment: &Moment| moment.position <= written;
@@ -130,9 +170,12 @@ impl World {
                     Stored::Text(text) => Some(text.to_vec()),
                     Stored::Filter(_) => None,
                 },
-                is_window: match value {
-                    Stored::Filter(Filter::Bloom(filter)) => filter.window().is_some(),
-                    _ => false,
+                window: match value {
+                    Stored::Filter(Filter::Bloom(filter)) => filter.window().map(|window| {
+                        let span = window.span.ticks().unwrap_or(0);
+                        (span, u64::from(window.generations))
+                    }),
+                    _ => None,
                 },
                 items: BTreeSet::new(),
             });
@@ -162,7 +205,11 @@ impl World {
                 let (is, must) = (it.expires_at, key.expires_at);
                 return Err(format!("{} expires at {is:?}, not at {must:?}", it.key));
             }
-            if matches!(key.value, Value::Window(_)) != it.is_window {
+            let window = match &key.value {
+                Value::Window(window) => Some((window.span_ms, window.generations)),
+                _ => None,
+            };
+            if window != it.window {
                 return Err(format!("{} is of another kind", it.key));
             }
             match &key.value {

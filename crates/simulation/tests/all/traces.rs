@@ -118,3 +118,33 @@ fn a_snapshot_behind_an_expired_generation() {
     ];
     play_with(&[("appendonly", "no")], &[], &steps);
 }
+
+/// An earlier finding, of which only these steps were kept: a key was missing. Between them a rewrite may
+/// begin and the log's writer may have its turn.
+#[test]
+fn a_copy_before_a_failed_fsync() {
+    let between = [
+        Step::Pass(2202),
+        Step::Log,
+        Step::Thread(0, 14),
+        Step::Attend,
+        Step::Thread(0, 14),
+        Step::Log,
+    ];
+    for chosen in 0..1 << between.len() {
+        let chosen = (0..between.len()).filter(|at| chosen >> at & 1 == 1);
+        let mut steps = vec![
+            send(&[Op::Set("s0".into(), b'x', 5)]),
+            send(&[Op::Copy("s0".into(), "s1".into())]),
+            Step::Disk(Fault::SyncsFail),
+        ];
+        steps.extend(chosen.map(|at| between[at].clone()));
+        steps.extend([
+            Step::Disk(Fault::Heals),
+            Step::Restart(End::Stop),
+            Step::Disk(Fault::Loses),
+            Step::Restart(End::Stop),
+        ]);
+        check(&[], &steps);
+    }
+}
