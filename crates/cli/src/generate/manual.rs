@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use clap::builder::Resettable;
 use clap_mangen::Man;
 
 /// Writes a page for a command and for each subcommand.
@@ -12,12 +11,21 @@ pub(super) fn write_pages(command: &clap::Command, folder: &Path) -> io::Result<
     for subcommand in command.get_subcommands().filter(|it| !it.is_hide_set()) {
         write_pages(subcommand, folder)?;
     }
+    let usage = command.clone().render_usage().to_string();
     let help = command.get_after_help().map(ToString::to_string);
-    let man = Man::new(command.clone().after_help(Resettable::Reset))
+    let man = Man::new(command.clone())
         .source(concat!("everbloom ", env!("CARGO_PKG_VERSION")))
         .manual("everbloom");
     let mut page = Vec::new();
-    man.render(&mut page)?;
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    let usage = usage.trim_start_matches("Usage: ");
+    page.extend_from_slice(format!(".SH SYNOPSIS\n{}", roff(usage)).as_bytes());
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
     page.extend_from_slice(sections(&help.unwrap_or_default()).as_bytes());
     fs::write(folder.join(man.get_filename()), page)
 }
