@@ -23,6 +23,8 @@ pub struct OutOfMemory;
 pub struct Text {
     bytes: SmallVec<[u8; 16]>,
     capture: Capture,
+    /// Whether some of its bytes were changed since it was set as a whole.
+    edited: bool,
 }
 
 impl Text {
@@ -40,18 +42,28 @@ impl Text {
         Ok(text)
     }
 
+    /// A copy without readers.
+    pub fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        Ok(Text {
+            edited: self.edited,
+            ..Text::copy_of(self)?
+        })
+    }
+
     /// Some bytes of the string, mutable; empty if it is shorter.
     #[inline]
     pub fn part_mut(&mut self, part: Range<usize>) -> &mut [u8] {
         let changed = part.start as u64..part.end.min(self.bytes.len()) as u64;
         self.capture.note(0, &self.bytes, changed);
+        self.edited = true;
         self.bytes.get_mut(part).unwrap_or_default()
     }
 
     /// Appends bytes.
     pub fn append(&mut self, more: &[u8]) -> Result<(), OutOfMemory> {
         self.make_room(self.bytes.len().saturating_add(more.len()))?;
-        // No reader needs bytes after the end.
+        self.edited |= !self.bytes.is_empty();
+        // Behind the end there is nothing that a reader needs.
         self.bytes.extend_from_slice(more);
         Ok(())
     }
@@ -90,6 +102,20 @@ impl Text {
         }
         self.bytes = bytes.into();
         Ok(())
+    }
+
+    /// Whether some of its bytes were changed since it was set as a whole. Redis says so of a key.
+    pub fn is_edited(&self) -> bool {
+        self.edited
+    }
+
+    /// The same string, as one that was edited.
+    #[must_use]
+    pub fn edited(self) -> Self {
+        Text {
+            edited: true,
+            ..self
+        }
     }
 
     /// Heap bytes: those of a long string, and those kept for readers.
@@ -172,15 +198,21 @@ impl From<&[u8]> for Text {
 
 impl From<SmallVec<[u8; 16]>> for Text {
     fn from(bytes: SmallVec<[u8; 16]>) -> Self {
-        let capture = Capture::default();
-        Text { bytes, capture }
+        Text {
+            bytes,
+            capture: Capture::default(),
+            edited: false,
+        }
     }
 }
 
 /// A clone has no readers.
 impl Clone for Text {
     fn clone(&self) -> Self {
-        (**self).into()
+        Text {
+            edited: self.edited,
+            ..Text::from(&**self)
+        }
     }
 }
 

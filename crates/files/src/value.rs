@@ -72,7 +72,7 @@ impl Value {
     /// A copy, if there is memory for it.
     pub fn try_clone(&self) -> Option<Value> {
         Some(match self {
-            Value::Text(text) => Value::Text(Text::copy_of(text).ok()?),
+            Value::Text(text) => Value::Text(text.try_clone().ok()?),
             Value::Filter(filter) => Value::Filter(filter.try_clone()?),
         })
     }

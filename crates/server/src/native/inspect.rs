@@ -50,11 +50,12 @@ fn of_entry(
     Ok(entry.map_or(Reply::Null, |entry| answer(call, entry)))
 }
 
-/// The name of Redis's encoding for a value that was just set. (After APPEND, Redis uses `raw`,
-/// however short the string is; this server does not record that.)
+/// The name of Redis's encoding for such a value. A string is `raw` once it was changed, however
+/// short it is.
 fn encoding(_: &Call<'_>, entry: &Entry) -> Reply {
     const MAX_EMBEDDED_BYTES: usize = 44;
     Reply::bulk(match &entry.value {
+        Value::Text(text) if text.is_edited() => "raw",
         Value::Text(text) if integer(text).is_some() => "int",
         Value::Text(text) if text.len() <= MAX_EMBEDDED_BYTES => "embstr",
         _ => "raw",
@@ -98,6 +99,31 @@ fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
 mod tests {
     use super::super::testing::{Bench, bulk, err, int};
     use super::*;
+
+    #[test]
+    fn a_string_that_was_changed_is_kept_raw_until_it_is_set() {
+        let mut bench = Bench::default();
+        bench.run("MSET n 17 m 17 bits 1 copied 17");
+        for (line, key, name) in [
+            ("APPEND n 1", "n", "raw"),
+            ("SET n 171", "n", "int"),
+            ("SETRANGE n 0 2", "n", "raw"),
+            ("COPY n copied REPLACE", "copied", "raw"),
+            ("INCR n", "n", "int"),
+            ("SETBIT bits 6 1", "bits", "raw"),
+            ("BITFIELD m SET u8 0 50", "m", "raw"),
+            ("GETSET m short", "m", "embstr"),
+            ("APPEND m ''", "m", "raw"),
+            // A key that APPEND makes is set.
+            ("APPEND new 17", "new", "int"),
+            ("SETRANGE ranged 0 17", "ranged", "raw"),
+            ("BITOP AND anded n n", "anded", "raw"),
+        ] {
+            bench.run(line);
+            let encoding = bench.run(&format!("OBJECT ENCODING {key}"));
+            assert_eq!(encoding, bulk(name), "{line}");
+        }
+    }
 
     #[test]
     fn values_tell_how_they_are_kept() {

@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-use everbloom_files::Value;
+use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 
 use super::super::strings::text_of;
@@ -59,7 +59,8 @@ pub fn bitop(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     }
     let len = count(result.len());
     if !result.is_empty() {
-        view.insert(db, destination, Value::Text(result.into()), None);
+        let text = Text::from(result).edited();
+        view.insert(db, destination, Value::Text(text), None);
     } else if !view.delete(db, destination) {
         return Ok(len);
     }
