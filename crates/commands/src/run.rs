@@ -134,6 +134,12 @@ pub trait Answers {
     /// A whole answer.
     fn reply(&mut self, reply: Reply);
 
+    /// A string as a whole answer. Whether there is memory for it; without, nothing is answered.
+    fn text(&mut self, bytes: &[u8]) -> bool {
+        self.reply(Reply::bulk(bytes));
+        true
+    }
+
     /// A whole answer that is an error.
     fn error(&mut self, error: CommandError) {
         self.reply(error.into());

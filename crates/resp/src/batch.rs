@@ -107,6 +107,12 @@ impl Batch {
         args.extend(self.spans.iter().map(|span| self.slice(*span, buf)));
     }
 
+    /// The number of arguments of all requests.
+    #[must_use]
+    pub const fn args(&self) -> usize {
+        self.spans.len()
+    }
+
     /// Keeps the first `len` requests.
     pub fn truncate(&mut self, len: usize) {
         self.ends.truncate(len);

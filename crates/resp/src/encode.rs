@@ -56,14 +56,35 @@ pub fn try_encode(
     protocol: Protocol,
     out: &mut Vec<u8>,
 ) -> Result<(), TryReserveError> {
-    out.try_reserve(bytes_of(reply))?;
+    try_reserve(bytes_of(reply), out)?;
     encode(reply, protocol, out);
     Ok(())
 }
 
+/// Appends a bulk string; when there is no memory for it, nothing.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn try_encode_bulk(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TryReserveError> {
+    try_reserve(bytes.len() + FRAMING, out)?;
+    encode_bulk(bytes, out);
+    Ok(())
+}
+
+/// Makes room for so many bytes, and for more if there is memory for that.
+///
+/// # Errors
+/// There is no memory for them.
+pub fn try_reserve(bytes: usize, out: &mut Vec<u8>) -> Result<(), TryReserveError> {
+    let grown = out.try_reserve(bytes);
+    grown.or_else(|_| out.try_reserve_exact(bytes))
+}
+
+/// At least the bytes that a reply takes besides those of its text.
+const FRAMING: usize = 32;
+
 /// At least the bytes that a reply takes, but for doubles, which are short.
 fn bytes_of(reply: &Reply) -> usize {
-    const FRAMING: usize = 32;
     let all = |replies: &[Reply]| replies.iter().map(bytes_of).sum();
     let inner = match reply {
         Reply::Simple(text) | Reply::Error(text) | Reply::Verbatim(text) => text.len(),

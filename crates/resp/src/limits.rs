@@ -115,6 +115,9 @@ pub enum ProtocolError {
     /// An argument too long for a client that has not authenticated.
     #[error("Protocol error: unauthenticated bulk length")]
     UnauthenticatedBulkLength,
+    /// There is no memory for the list of the arguments.
+    #[error("no memory for the arguments of a request")]
+    OutOfMemory,
 }
 
 impl ProtocolError {

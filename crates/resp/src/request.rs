@@ -203,8 +203,7 @@ impl RequestParser {
                     }
                 }
                 Step::Incomplete(progress) => {
-                    self.suspend(buf, progress, batch);
-                    break;
+                    return self.suspend(buf, progress, batch);
                 }
             }
         }
@@ -228,6 +227,7 @@ impl RequestParser {
                     start: span.start + start,
                     len: span.len,
                 };
+                reserve(self.partial.len(), &mut batch.spans)?;
                 batch.spans.extend(self.partial.iter().map(shifted));
                 batch.end_request();
                 self.partial.clear();
@@ -247,7 +247,12 @@ impl RequestParser {
     }
 
     /// Stores the arguments found so far of the request that begins at `self.done`.
-    fn suspend(&mut self, buf: &[u8], progress: Progress, batch: &mut Batch) {
+    fn suspend(
+        &mut self,
+        buf: &[u8],
+        progress: Progress,
+        batch: &mut Batch,
+    ) -> Result<(), ProtocolError> {
         let start = self.done;
         self.wanted = progress.wanted(buf);
         self.progress = Progress {
@@ -259,8 +264,10 @@ impl RequestParser {
             start: span.start - start,
             len: span.len,
         };
-        self.partial
-            .extend(batch.spans.drain(batch.first_open()..).map(shifted));
+        let spans = batch.spans.drain(batch.first_open()..);
+        reserve(spans.len(), &mut self.partial)?;
+        self.partial.extend(spans.map(shifted));
+        Ok(())
     }
 
     /// Reads the first line of the request at `self.done`. Returns the number of arguments to come.
@@ -357,12 +364,21 @@ fn read_args(
             };
             return Ok(Step::Incomplete(progress));
         }
+        if args.len() == args.capacity() {
+            reserve(1, args)?;
+        }
         args.push(Span { start, len });
         at = end;
         scanned = end;
         left -= 1;
     }
     Ok(Step::Done(progress, at))
+}
+
+/// Makes room for more arguments: a client may send any number.
+fn reserve(more: usize, args: &mut Vec<Span>) -> Result<(), ProtocolError> {
+    args.try_reserve(more)
+        .map_err(|_| ProtocolError::OutOfMemory)
 }
 
 /// The number in a head of one or two digits at `at`, and the position behind it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everbloom::hash::Key;
 use everbloom_commands::command::{KeySpec, ONE_KEY};
 use everbloom_commands::flags::{READONLY, WRITE};
-use everbloom_commands::{Action, Args, Context, Function, KeySource};
+use everbloom_commands::{Action, Answers, Args, Context, Function, KeySource};
 use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
@@ -41,6 +41,9 @@ pub enum Handler {
     Select(SelectFn),
     /// Its keys, for changes.
     Write(fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>),
+    /// Its one key, for changes. It answers with the string that the key holds, before it changes
+    /// anything: there may be no memory for the answer.
+    Exchange(ExchangeFn),
     /// Its keys, one of which gets a value that may be large.
     Make(fn(&Call<'_>, &mut Locked<'_>) -> Result<Outcome, Reply>),
     /// All keys, for reading one shard at a time with [`View::with_shard`].
@@ -54,6 +57,9 @@ pub enum Handler {
 /// A function that is given a request and the value of its key, and says what it answers with. When
 /// that is much, the function is called once more, at the moment at which it is read.
 pub type SelectFn = fn(&[&[u8]], Option<&Value>) -> Result<Selected, Reply>;
+
+/// A function that answers a request, and changes its key then.
+pub type ExchangeFn = fn(&Call<'_>, &mut Locked<'_>, &mut dyn Answers) -> Result<(), Reply>;
 
 /// What a command on a value answers with.
 #[derive(Debug)]
@@ -93,6 +99,12 @@ pub const fn writes(
 ) -> Command {
     let row = Command::new(name, arity, Handler::Write(function));
     row.keys(keys).flags(&[WRITE])
+}
+
+/// A command that answers with its key's string and changes the key.
+pub const fn exchanges(name: &'static str, arity: i32, function: ExchangeFn) -> Command {
+    let row = Command::new(name, arity, Handler::Exchange(function));
+    row.keys(ONE_KEY).flags(&[WRITE])
 }
 
 /// A command that makes a value for one of its keys.

@@ -1,5 +1,6 @@
 //! The state of one connection.
 
+use std::collections::TryReserveError;
 use std::sync::Arc;
 
 use everbloom_resp::Protocol;
@@ -18,6 +19,19 @@ pub struct Queued {
     pub args: Vec<Vec<u8>>,
 }
 
+impl Queued {
+    /// The arguments, as a call has them.
+    ///
+    /// # Errors
+    /// There is no memory for the list.
+    pub fn words(&self) -> Result<Vec<&[u8]>, TryReserveError> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(self.args.len())?;
+        words.extend(self.args.iter().map(Vec::as_slice));
+        Ok(words)
+    }
+}
+
 /// An open MULTI.
 #[derive(Debug, Default)]
 pub struct Transaction {
@@ -31,14 +45,34 @@ pub struct Transaction {
 
 impl Transaction {
     /// Queues a command, unless EXEC will refuse all.
-    pub fn queue(&mut self, command: &'static Registered, args: &[&[u8]]) {
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn queue(
+        &mut self,
+        command: &'static Registered,
+        args: &[&[u8]],
+    ) -> Result<(), TryReserveError> {
         if self.aborted {
-            return;
+            return Ok(());
         }
-        let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
-        let held = args.iter().map(|arg| size_of::<Vec<u8>>() + arg.len());
-        self.bytes += size_of::<Queued>() + held.sum::<usize>();
-        self.queued.push(Queued { command, args });
+        let mut copies: Vec<Vec<u8>> = Vec::new();
+        copies.try_reserve_exact(args.len())?;
+        let mut bytes = size_of::<Queued>();
+        for arg in args {
+            let mut copy = Vec::new();
+            copy.try_reserve_exact(arg.len())?;
+            copy.extend_from_slice(arg);
+            bytes += size_of::<Vec<u8>>() + arg.len();
+            copies.push(copy);
+        }
+        self.queued.try_reserve(1)?;
+        self.queued.push(Queued {
+            command,
+            args: copies,
+        });
+        self.bytes += bytes;
+        Ok(())
     }
 
     /// Makes EXEC refuse the transaction, and drops the queued commands.

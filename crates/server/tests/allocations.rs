@@ -25,6 +25,7 @@ mod loadchunk;
 mod restore;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -68,8 +69,15 @@ static ALLOCATOR: Failing = Failing;
 /// Whether every large allocation fails.
 static NONE: AtomicBool = AtomicBool::new(false);
 
+thread_local! {
+    /// Whether this thread is a client, whose allocations never fail.
+    static IS_CLIENT: Cell<bool> = const { Cell::new(false) };
+}
+
 fn fails(size: usize) -> bool {
-    size >= LARGE && (NONE.load(Ordering::SeqCst) || COUNTDOWN.fetch_sub(1, Ordering::SeqCst) == 1)
+    size >= LARGE
+        && !IS_CLIENT.get()
+        && (NONE.load(Ordering::SeqCst) || COUNTDOWN.fetch_sub(1, Ordering::SeqCst) == 1)
 }
 
 // SAFETY: every block is the system's. Null means that there is no memory.
@@ -136,8 +144,11 @@ fn settings() -> Settings {
 
 /// Sends bytes and reads the reply; `None` when the server closed the connection.
 fn exchange(client: &mut Client, request: &[u8]) -> Option<Reply> {
-    client.stream.write_all(request).ok()?;
-    client.try_reply()
+    IS_CLIENT.set(true);
+    let sent = client.stream.write_all(request);
+    let reply = sent.ok().and_then(|()| client.try_reply());
+    IS_CLIENT.set(false);
+    reply
 }
 
 fn is_refusal(reply: &Reply) -> bool {
@@ -183,23 +194,20 @@ fn check(running: &Running, setup: &[Request], request: &Request) -> i64 {
         prepare(&mut client);
         let before = client.digest();
         let (reply, failed) = failing(number, || exchange(&mut client, &encoded));
-        if reply.is_none() {
+        // A request that cannot be read is refused, and its connection is closed.
+        if client.stream.write_all(b"PING\r\n").is_err() || client.try_reply().is_none() {
             client = Client::of(running);
         }
-        let what = format!("{name}, allocation {number}: {reply:?}");
+        let what = format!("{name}, allocation {number}: {}", brief(reply.as_ref()));
         if reply.as_ref() == Some(&normal) {
             // It went without.
             assert_eq!(seen(&mut client), after, "{what}");
         } else {
             assert!(failed, "{what}");
-            // What cannot even be read is not answered.
-            assert!(reply.is_none_or(|reply| is_refusal(&reply)), "{what}");
+            assert!(reply.as_ref().is_some_and(is_refusal), "{what}");
             assert_eq!(client.digest(), before, "{what}");
-            assert_eq!(
-                exchange(&mut client, &encoded),
-                Some(normal.clone()),
-                "{what}"
-            );
+            let again = exchange(&mut client, &encoded);
+            assert!(again.as_ref() == Some(&normal), "{what}");
             assert_eq!(seen(&mut client), after, "{what}");
         }
         if !failed {
@@ -207,6 +215,76 @@ fn check(running: &Running, setup: &[Request], request: &Request) -> i64 {
         }
     }
     0
+}
+
+/// The same of a transaction of that request alone, from MULTI to EXEC. It is refused as a whole
+/// and has ended then, or the request is.
+fn check_queued(running: &Running, setup: &[Request], request: &Request) -> i64 {
+    let mut client = Client::of(running);
+    let name = String::from_utf8_lossy(&request[..2].join(&b' ')).into_owned();
+    let mut encoded = Vec::new();
+    encode_request(request, &mut encoded);
+    for number in 1.. {
+        client.ok("FLUSHALL");
+        for request in setup {
+            client.call(request);
+        }
+        client.ok("WATCH other");
+        client.ok("MULTI");
+        let before = Client::of(running).digest();
+        let ((queued, reply), failed) = failing(number, || {
+            let queued = exchange(&mut client, &encoded);
+            (queued, exchange(&mut client, b"EXEC\r\n"))
+        });
+        let what = format!(
+            "{name}, allocation {number}: {queued:?}, {}",
+            brief(reply.as_ref())
+        );
+        let answers = reply.clone().and_then(Reply::into_elements);
+        if reply.is_none() {
+            // The request could not be read, and the connection was closed.
+            assert!(queued.as_ref().is_some_and(is_refusal), "{what}");
+            client = Client::of(running);
+        }
+        let refused = match (&queued, &answers) {
+            _ if reply.is_none() => true,
+            (Some(queued), Some(answers)) => {
+                assert_eq!(*queued, Reply::simple("QUEUED"), "{what}");
+                let [answer] = answers.as_slice() else {
+                    panic!("{what}");
+                };
+                assert!(!answer.is_error() || is_refusal(answer), "{what}");
+                answer.is_error()
+            }
+            _ => {
+                let text = reply.as_ref().and_then(Reply::as_error).unwrap_or_default();
+                assert!(text.starts_with("EXECABORT"), "{what}");
+                let is_queued = queued == Some(Reply::simple("QUEUED"));
+                assert!(is_queued == text.contains("OOM"), "{what}");
+                true
+            }
+        };
+        assert_eq!(
+            client.line("EXEC"),
+            Reply::error("ERR EXEC without MULTI"),
+            "{what}"
+        );
+        let clients = client.line("CLIENT INFO");
+        let clients = String::from_utf8_lossy(clients.as_bytes().unwrap()).into_owned();
+        assert!(!clients.contains(" watch=1"), "{what}: {clients}");
+        assert!(failed || !refused, "{what}");
+        assert!(!refused || client.digest() == before, "{what}");
+        if !failed {
+            return number - 1;
+        }
+    }
+    0
+}
+
+/// A reply, short enough to be read.
+fn brief(reply: Option<&Reply>) -> String {
+    let text = format!("{reply:?}");
+    text.chars().take(200).collect()
 }
 
 #[test]
@@ -257,6 +335,62 @@ fn long_values_that_cannot_be_stored_change_nothing() {
         let mut request = words(start);
         request.push(long.clone());
         assert!(check(&running, &setup, &request) > 1, "{start}");
+    }
+}
+
+/// Whatever answers with long strings, and changes them.
+#[test]
+fn long_answers_for_which_there_is_no_memory_are_refused() {
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.data.dir = Some(dir.path().into());
+    settings.data.appendonly = true;
+    settings.data.save = Vec::new();
+    let running = server(settings);
+    running.wait_until_loaded();
+    let long = noise((1 << 20) + 100);
+    let setup = [
+        vec![b"SET".to_vec(), b"k".to_vec(), long.clone()],
+        words("SET short abc"),
+    ];
+    let ended_by = |start: &str| {
+        let mut request = words(start);
+        request.push(long.clone());
+        request
+    };
+    for request in [
+        words("GET k"),
+        words("MGET k k"),
+        words("GETRANGE k 1 -1"),
+        words("GETEX k PERSIST"),
+        words("GETEX k EX 100"),
+        words("GETDEL k"),
+        words("GETSET k x"),
+        words("SET k x GET"),
+        words("SET k x NX GET"),
+        ended_by("SET k"),
+        ended_by("GETSET k"),
+        ended_by("PING"),
+        ended_by("ECHO"),
+    ] {
+        let line = String::from_utf8_lossy(&request[0]).into_owned();
+        assert!(check(&running, &setup, &request) > 0, "{line}");
+        assert!(check_queued(&running, &setup, &request) > 0, "{line}");
+    }
+}
+
+/// The lists of the arguments and of the answers take more than the request.
+#[test]
+fn requests_of_many_arguments_are_refused_when_there_is_no_memory_for_them() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let setup = [words("SET short abc"), words("BF.RESERVE f 0.01 100000")];
+    for start in ["MGET", "BF.MEXISTS f"] {
+        let mut request = words(start);
+        request.extend((0..66_000).map(|item| format!("{item}").into_bytes()));
+        assert!(check(&running, &setup, &request) > 2, "{start}");
+        assert!(check_queued(&running, &setup, &request) > 2, "{start}");
     }
 }
 

@@ -8,10 +8,12 @@ use everbloom_resp::{Batch, Reply};
 use tracing::warn;
 
 use super::admission::{admit, is_queued, refuse};
+use super::sinks::reserve_answers;
 use super::turn::Turn;
 use super::{pipeline, run, transaction};
 use crate::call::{Handler, Registered};
 use crate::limits::PENDING_REPLY_BYTES;
+use crate::native::error;
 use crate::native::table::registry;
 use crate::session::Session;
 use crate::work::{Done, Finished, Outcome, Work};
@@ -161,13 +163,20 @@ fn run_admitted(
         }
         Some(Done::Reply(reply)) => Some(reply.into()),
         Some(Done::Rest(rest)) => Some(run::finish(&mut turn.call(command, args).0, rest)),
+        None if command.is_on_value() && !reserve_answers(args.len(), turn.out) => {
+            Some(error::out_of_memory().into())
+        }
         None => {
+            let start = turn.out.len();
             let (mut call, mut answers) = turn.call(command, args);
             let outcome = match command.handler {
                 Handler::Exec => transaction::exec(&mut call, &mut answers).map(Outcome::Reply),
                 _ => run::run(&mut call, &mut answers),
             };
             failed = answers.failed;
+            if answers.lacks_memory {
+                turn.refuse_unanswered(start);
+            }
             outcome
         }
     };
@@ -200,8 +209,10 @@ fn hang_up(session: &mut Session) {
 }
 
 fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) -> Reply {
-    if let Some(transaction) = &mut session.transaction {
-        transaction.queue(command, args);
+    if let Some(transaction) = &mut session.transaction
+        && transaction.queue(command, args).is_err()
+    {
+        return refuse(session, error::out_of_memory());
     }
     Reply::Simple("QUEUED".into())
 }

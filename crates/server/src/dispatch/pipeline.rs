@@ -13,6 +13,7 @@ use everbloom_store::keyspace::{Footprint, KeyLocation, View};
 use smallvec::SmallVec;
 
 use super::admission::refused_now;
+use super::sinks::reserve_answers;
 use super::turn::Turn;
 use super::value::{self, Stored};
 use crate::call::{Call, Handler, Registered};
@@ -36,16 +37,23 @@ pub fn execute(
         || !command.accepts(request.len())
         // If one request would be refused, each must be refused one by one.
         || refused_now(turn.server, turn.settings, command).is_some()
+        || !reserve_answers(args.len() - requests.range(first).start, turn.out)
     {
         return 0;
     }
+    let start = turn.out.len();
     let (mut call, mut answers) = turn.call(command, request);
     let done = execute_together(&mut call, &mut answers, requests, args, first);
     if done == 0 {
         return 0;
     }
-    let failed = answers.failed;
+    let (failed, lacks_memory) = (answers.failed, answers.lacks_memory);
     turn.last = Some(command);
+    if lacks_memory {
+        turn.refuse_unanswered(start);
+        // Which of several answers is missing is not known.
+        turn.session.closing |= done > 1;
+    }
     turn.note_time(command, request, done as u64, failed);
     done
 }

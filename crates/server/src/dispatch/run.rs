@@ -87,6 +87,11 @@ pub fn run_locked(
             function(call.args, None).and_then(|_| large::read(call, locked, function))
         }
         Handler::Make(function) => function(call, locked),
+        Handler::Exchange(function) => {
+            let refusal = function(call, locked, answers).err();
+            locked.log_expired();
+            return refusal.map(Outcome::Reply);
+        }
         Handler::Exec => Err(Reply::error("ERR EXEC without MULTI")),
         Handler::Plain(function) => function(call).map(Outcome::Reply),
         Handler::Read(function) | Handler::ReadEach(function) => {

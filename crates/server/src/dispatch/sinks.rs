@@ -1,10 +1,15 @@
 //! The server's sinks: replies are bytes for a connection, changes go into the journal.
 
+use everbloom_commands::flags::WRITE;
 use everbloom_commands::{Answers, Changes, CommandError};
-use everbloom_resp::encode::{encode_array_len, encode_boolean, encode_error, encode_integer};
+use everbloom_resp::encode::{
+    encode_array_len, encode_boolean, encode_integer, try_encode_bulk, try_reserve,
+};
 use everbloom_resp::{Protocol, Reply, try_encode};
 use everbloom_store::journal::Record;
 
+use crate::call::Command;
+use crate::native::error;
 use crate::stats::WorkerStats;
 
 /// Appends encoded replies to those of a connection.
@@ -17,6 +22,18 @@ pub struct Encoded<'a> {
     pub failed: u64,
     /// Whether there was no memory for a reply, so that it is missing.
     pub lacks_memory: bool,
+}
+
+impl Encoded<'_> {
+    /// Refuses a command if there was no memory for its answer, which began at `start`: but one
+    /// that may have changed something has run.
+    pub fn refuse_unanswered(&mut self, start: usize, command: &Command) {
+        if self.lacks_memory && !command.flags.has(WRITE) {
+            self.out.truncate(start);
+            self.lacks_memory = false;
+            self.reply(error::out_of_memory());
+        }
+    }
 }
 
 impl Answers for Encoded<'_> {
@@ -35,7 +52,7 @@ impl Answers for Encoded<'_> {
     }
 
     fn element_error(&mut self, error: CommandError) {
-        encode_error(&error.to_string(), self.out);
+        self.lacks_memory |= try_encode(&error.into(), self.protocol, self.out).is_err();
     }
 
     fn reply(&mut self, reply: Reply) {
@@ -45,6 +62,21 @@ impl Answers for Encoded<'_> {
         }
         self.lacks_memory |= try_encode(&reply, self.protocol, self.out).is_err();
     }
+
+    fn text(&mut self, bytes: &[u8]) -> bool {
+        try_encode_bulk(bytes, self.out).is_ok()
+    }
+}
+
+/// Makes room for the answers to a command on one value that has so many arguments, before it
+/// changes anything: a boolean or an integer for each. Whether there is memory for them. Few always
+/// find some.
+#[inline]
+pub fn reserve_answers(args: usize, out: &mut Vec<u8>) -> bool {
+    const MAX_BYTES: usize = 32;
+    const FEW_BYTES: usize = 1 << 20;
+    let bytes = args.saturating_mul(MAX_BYTES);
+    out.len().saturating_add(bytes) < FEW_BYTES || try_reserve(bytes, out).is_ok()
 }
 
 /// Records the changes of one database.

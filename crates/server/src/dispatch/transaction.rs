@@ -1,6 +1,7 @@
 //! EXEC: locks all keys of the queued commands and the watched keys at once, in the order of the
 //! shards. So nobody sees half a transaction, and two transactions cannot deadlock.
 
+use std::collections::TryReserveError;
 use std::mem;
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use tracing::warn;
 
 use super::admission::{refused_for_memory, refused_now};
 use super::run::run_locked;
-use super::sinks::Encoded;
+use super::sinks::{Encoded, reserve_answers};
 use crate::call::{Call, Handler};
 use crate::config::Settings;
 use crate::locked::Locked;
@@ -37,8 +38,14 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
     if let Some(reason) = refused {
         return Some(discarded(call, &reason));
     }
-    let footprint = footprint(call, queued);
+    let Ok(footprint) = footprint(call, queued) else {
+        return Some(discarded(call, &error::out_of_memory()));
+    };
     let mut locked = Locked::lock(call.server, footprint, true, call.now);
+    if !locked.record.reserve_bytes(transaction.bytes) {
+        drop(locked);
+        return Some(discarded(call, &error::out_of_memory()));
+    }
     let watches = &call.session.watches;
     let unchanged = watches.iter().all(|watch| holds(watch, &mut locked));
     for watch in call.session.watches.drain(..) {
@@ -46,9 +53,6 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
     }
     if !unchanged {
         return Some(Reply::NullArray);
-    }
-    if !locked.record.reserve_bytes(transaction.bytes) {
-        return Some(error::out_of_memory());
     }
     run_all(call, queued, &mut locked, answers);
     let writes = queued.iter().any(|queued| queued.command.flags.has(WRITE));
@@ -131,7 +135,10 @@ fn run(
     locked: &mut Locked<'_>,
     answers: &mut Encoded<'_>,
 ) {
-    let args: Vec<&[u8]> = queued.args.iter().map(Vec::as_slice).collect();
+    let Ok(args) = queued.words() else {
+        return answers.reply(error::out_of_memory());
+    };
+    let start = answers.out.len();
     let mut inner = Call {
         server: call.server,
         stats: call.stats,
@@ -145,7 +152,8 @@ fn run(
     };
     let begun = Instant::now();
     // The earlier commands may have used all allowed memory.
-    let refused = refused_for_memory(inner.server, inner.settings, inner.command);
+    let refused = refused_for_memory(inner.server, inner.settings, inner.command)
+        .or_else(|| (!reserve_answers(args.len(), answers.out)).then(error::out_of_memory));
     let run = || run_locked(&mut inner, locked, answers).map(Outcome::into_reply);
     let reply = refused.or_else(run);
     if let Some(reply) = reply {
@@ -153,6 +161,7 @@ fn run(
         answers.protocol = inner.session.protocol;
         answers.reply(reply);
     }
+    answers.refuse_unanswered(start, queued.command);
     // The failure is that of the queued command, not of EXEC. The time is that of both.
     let (failed, took) = (mem::take(&mut answers.failed), begun.elapsed());
     if let Some(stats) = call.stats.commands.get(queued.command.index) {
@@ -163,20 +172,20 @@ fn run(
 }
 
 /// All keys of the queued commands and the watches.
-fn footprint(call: &Call<'_>, queued: &[Queued]) -> Footprint {
+fn footprint(call: &Call<'_>, queued: &[Queued]) -> Result<Footprint, TryReserveError> {
     let keyspace = &call.server.store.keyspace;
     let mut footprint = Footprint::none();
-    for Queued { command, args } in queued {
+    for queued in queued {
+        let command = queued.command;
         if matches!(command.handler, Handler::ReadEach(_) | Handler::WriteAll(_)) {
-            return Footprint::Whole;
+            return Ok(Footprint::Whole);
         }
-        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-        footprint.add_keys(keyspace, command.keys.of(&args));
+        footprint.add_keys(keyspace, command.keys.of(&queued.words()?));
     }
     for watch in &call.session.watches {
         footprint.add_key(keyspace, &watch.key);
     }
-    footprint
+    Ok(footprint)
 }
 
 /// Whether a watched key is unchanged. A key that expired meanwhile counts as changed.

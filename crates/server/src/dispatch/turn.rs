@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use everbloom_commands::flags::WRITE;
+use everbloom_resp::encode::try_reserve;
 use everbloom_resp::{Reply, try_encode};
 use everbloom_store::clock::Now;
 use tracing::warn;
@@ -10,6 +12,7 @@ use tracing::warn;
 use super::sinks::Encoded;
 use crate::call::{Call, Registered};
 use crate::config::Settings;
+use crate::native::error;
 use crate::native::table::registry;
 use crate::server::Server;
 use crate::session::Session;
@@ -86,16 +89,13 @@ impl Turn<'_> {
         slowlog.note(self.settings, self.session, self.now, took, what);
     }
 
-    /// Writes a reply. Without memory for it the connection ends: the command has run, and the
-    /// client must not take the next reply for this one.
+    /// Writes a reply.
     pub fn send(&mut self, reply: &Reply) {
         if let Reply::Error(text) = reply {
             self.stats.count_error(text);
         }
         if try_encode(reply, self.session.protocol, self.out).is_err() {
-            let client = &self.session.client.addr;
-            warn!("disconnected {client}: there is no memory for its reply");
-            self.session.closing = true;
+            self.refuse_unanswered(self.out.len());
         }
     }
 
@@ -103,8 +103,27 @@ impl Turn<'_> {
     pub fn send_encoded(&mut self, mut reply: Vec<u8>) {
         if self.out.is_empty() {
             std::mem::swap(self.out, &mut reply);
-        } else {
+        } else if try_reserve(reply.len(), self.out).is_ok() {
             self.out.append(&mut reply);
+        } else {
+            self.refuse_unanswered(self.out.len());
         }
+    }
+
+    /// Refuses the last command, for whose answer there is no memory: `start` is where that began.
+    /// If the command may have changed something, the connection ends: the client must not take the
+    /// next reply for this one, and a refusal for nothing changed.
+    pub fn refuse_unanswered(&mut self, start: usize) {
+        self.out.truncate(start);
+        let refusal = error::out_of_memory();
+        let has_run = self.last.is_none_or(|command| command.flags.has(WRITE));
+        if !has_run && try_encode(&refusal, self.session.protocol, self.out).is_ok() {
+            self.stats
+                .count_error(refusal.as_error().unwrap_or_default());
+            return;
+        }
+        let client = &self.session.client.addr;
+        warn!("disconnected {client}: there is no memory for its reply");
+        self.session.closing = true;
     }
 }

@@ -10,7 +10,7 @@ use everbloom_resp::{Protocol, Reply};
 
 use super::Handler::Plain;
 use super::subcommand::container;
-use super::{Call, Command, client, error, keys, map, server};
+use super::{Call, Command, bulk, client, error, keys, map, server};
 use crate::version::REDIS_VERSION;
 use crate::watches;
 
@@ -22,7 +22,7 @@ pub const COMMANDS: &[Command] = rows! {
     /// Returns the server's liveliness response.
     Command::new("ping", -1, Plain(ping)).since("1.0.0").flags(&[FAST, TELLS_HEALTH]),
     /// Returns the given string.
-    Command::new("echo", 2, Plain(|call| Ok(Reply::bulk(call.args().next_bytes()?))))
+    Command::new("echo", 2, Plain(|call| bulk(call.args().next_bytes()?)))
         .since("1.0.0").flags(&[LOADING, STALE, FAST]),
     /// Changes the selected database.
     Command::new("select", 2, Plain(select)).since("1.0.0").flags(&[LOADING, STALE, FAST, SELECTS]),
@@ -42,7 +42,7 @@ fn ping(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     let message = args.next_optional();
     args.finish()?;
-    Ok(message.map_or(Reply::simple("PONG"), Reply::bulk))
+    message.map_or(Ok(Reply::simple("PONG")), bulk)
 }
 
 fn select(call: &mut Call<'_>) -> Result<Reply, Reply> {

@@ -4,6 +4,7 @@
 //! at once, under the locks of the command. Much is [`Work`] for another thread: a [`Reader`] reads
 //! a value as it was at one moment, while other commands change it.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 use everbloom_store::reader::{Copied, Reader};
 
-use super::{Call, Selected, error};
+use super::{Call, Selected, bulk, error};
 use crate::dispatch::value::read_slot;
 use crate::holds::Hold;
 use crate::locked::Locked;
@@ -60,7 +61,10 @@ fn answer_at_once(
         (Selected::Payload, None) => Reply::Null,
         (Selected::Bytes(number, part), value) => {
             let bytes = value.map(|value| value.bytes(part)).unwrap_or_default();
-            let bytes = Reply::Bulk(bytes.into_owned());
+            let bytes = match bytes {
+                Cow::Borrowed(bytes) => bulk(bytes)?,
+                Cow::Owned(bytes) => Reply::Bulk(bytes),
+            };
             match number {
                 Some(number) => Reply::Array(vec![Reply::Integer(number), bytes]),
                 None => bytes,

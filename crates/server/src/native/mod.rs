@@ -51,7 +51,7 @@ use everbloom_commands::Args;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-pub use crate::call::{Call, Command, Handler, Selected, makes, reads, selects, writes};
+pub use crate::call::{Call, Command, Handler, Selected, exchanges, makes, reads, selects, writes};
 
 /// The next argument as an integer.
 pub fn next_integer(args: &mut Args<'_>) -> Result<i64, Reply> {
@@ -61,6 +61,15 @@ pub fn next_integer(args: &mut Args<'_>) -> Result<i64, Reply> {
 /// A length or a count as a reply.
 pub fn count(n: usize) -> Reply {
     Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// A string as a reply, if there is memory for it.
+pub fn bulk(bytes: &[u8]) -> Result<Reply, Reply> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len())
+        .map_err(|_| error::out_of_memory())?;
+    copy.extend_from_slice(bytes);
+    Ok(Reply::Bulk(copy))
 }
 
 /// A map whose keys are these names.

@@ -1,19 +1,20 @@
 //! SET, SETNX, SETEX, PSETEX, GETSET, GETEX, GETDEL: strings with their expiry.
 
-use everbloom_commands::Args;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{DENYOOM, FAST};
+use everbloom_commands::{Answers, Args};
 use everbloom_resp::Reply;
 
 use super::expire::{TimeForm, set_expiry};
-use super::strings::{bulk_or_null, new_text, text_of};
-use super::{Call, Command, error, flag, writes};
+use super::strings::{new_text, text_of};
+use super::{Call, Command, error, exchanges, flag, writes};
 use crate::locked::Locked;
+use everbloom_files::Value;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
     /// Sets a key to a string.
-    writes("set", -3, ONE_KEY, set).since("1.0.0").flags(&[DENYOOM]),
+    exchanges("set", -3, set).since("1.0.0").flags(&[DENYOOM]),
     /// Sets a key to a string unless it exists.
     writes("setnx", 3, ONE_KEY, setnx).since("1.0.0").flags(&[DENYOOM, FAST]),
     /// Sets a key to a string that expires in some seconds.
@@ -23,11 +24,11 @@ pub const COMMANDS: &[Command] = rows! {
     writes("psetex", 4, ONE_KEY, |call, view| setex(call, view, TimeForm::Milliseconds))
         .since("2.6.0").flags(&[DENYOOM]),
     /// Sets a key to a string and returns the one it had.
-    writes("getset", 3, ONE_KEY, getset).since("1.0.0").flags(&[DENYOOM, FAST]),
+    exchanges("getset", 3, getset).since("1.0.0").flags(&[DENYOOM, FAST]),
     /// Returns a key's string and changes its expiry.
-    writes("getex", -2, ONE_KEY, getex).since("6.2.0").flags(&[FAST]),
+    exchanges("getex", -2, getex).since("6.2.0").flags(&[FAST]),
     /// Returns a key's string and deletes the key.
-    writes("getdel", 2, ONE_KEY, getdel).since("6.2.0").flags(&[FAST]),
+    exchanges("getdel", 2, getdel).since("6.2.0").flags(&[FAST]),
 };
 
 /// The options of SET and GETEX.
@@ -92,28 +93,43 @@ impl<'a> Options<'a> {
     }
 }
 
-fn set(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+/// Answers with the string of a key, or a null.
+fn answer(answers: &mut dyn Answers, text: Option<&[u8]>) -> Result<(), Reply> {
+    match text {
+        None => answers.reply(Reply::Null),
+        Some(text) if answers.text(text) => {}
+        Some(_) => return Err(error::out_of_memory()),
+    }
+    Ok(())
+}
+
+fn set(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, text) = (args.next_bytes()?, args.next_bytes()?);
     let options = Options::parse(args, true)?;
     let until = options.until(call)?;
-    let mut reply = Reply::OK;
-    if options.get {
-        reply = bulk_or_null(text_of(call.look_up(view, key))?);
-    }
+    let old = match options.get {
+        true => text_of(call.look_up(view, key))?,
+        false => None,
+    };
     let present = view.peek(db, key);
-    if options.absent && present.is_some() || options.present && present.is_none() {
-        return Ok(if options.get { reply } else { Reply::Null });
+    let is_set = !(options.absent && present.is_some() || options.present && present.is_none());
+    let kept = present.and_then(|entry| entry.expires_at());
+    let value = is_set.then(|| new_text(text)).transpose()?;
+    match (options.get, is_set) {
+        (true, _) => answer(answers, old)?,
+        (false, true) => answers.reply(Reply::OK),
+        (false, false) => answers.reply(Reply::Null),
     }
-    if options.keep {
-        let kept = present.and_then(|entry| entry.expires_at());
-        let value = new_text(text)?;
-        view.insert(db, key, value, kept);
-        view.log(db, &[b"SET", key, text, b"KEEPTTL"]);
-        return Ok(reply);
+    match value {
+        None => {}
+        Some(value) if options.keep => {
+            view.insert(db, key, value, kept);
+            view.log(db, &[b"SET", key, text, b"KEEPTTL"]);
+        }
+        Some(value) => store(view, db, key, (text, value), until),
     }
-    store(view, db, key, text, until)?;
-    Ok(reply)
+    Ok(())
 }
 
 /// Stores a string under a key, until a Unix time in milliseconds or without an expiry.
@@ -121,11 +137,11 @@ fn store(
     view: &mut Locked<'_>,
     db: usize,
     key: &[u8],
-    text: &[u8],
+    (text, value): (&[u8], Value),
     until: Option<i64>,
-) -> Result<(), Reply> {
+) {
     let at = until.and_then(|at| u64::try_from(at).ok());
-    view.insert(db, key, new_text(text)?, at);
+    view.insert(db, key, value, at);
     match at {
         None => view.log(db, &[b"SET", key, text]),
         Some(at) => {
@@ -133,7 +149,6 @@ fn store(
             view.log(db, &[b"SET", key, text, b"PXAT", at.as_bytes()]);
         }
     }
-    Ok(())
 }
 
 fn setnx(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
@@ -142,7 +157,7 @@ fn setnx(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     if view.contains(db, key) {
         return Ok(flag(false));
     }
-    store(view, db, key, text, None)?;
+    store(view, db, key, (text, new_text(text)?), None);
     Ok(flag(true))
 }
 
@@ -150,44 +165,48 @@ fn setex(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Reply
     let (db, mut args) = (call.session.db, call.args());
     let (key, number, text) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
     let until = form.resolve(call, number, 1)?;
-    store(view, db, key, text, Some(until))?;
+    store(view, db, key, (text, new_text(text)?), Some(until));
     Ok(Reply::OK)
 }
 
-fn getset(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+fn getset(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let (key, text) = (args.next_bytes()?, args.next_bytes()?);
-    let reply = bulk_or_null(text_of(call.look_up(view, key))?);
-    store(view, db, key, text, None)?;
-    Ok(reply)
+    let old = text_of(call.look_up(view, key))?;
+    let value = new_text(text)?;
+    answer(answers, old)?;
+    store(view, db, key, (text, value), None);
+    Ok(())
 }
 
-fn getdel(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+fn getdel(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
     let (db, key) = (call.session.db, call.args().next_bytes()?);
-    let reply = bulk_or_null(text_of(call.look_up(view, key))?);
+    answer(answers, text_of(call.look_up(view, key))?)?;
     if view.delete(db, key) {
         view.log(db, &[b"DEL", key]);
     }
-    Ok(reply)
+    Ok(())
 }
 
-fn getex(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+fn getex(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
     let (db, mut args) = (call.session.db, call.args());
     let key = args.next_bytes()?;
     let options = Options::parse(args, false)?;
     let entry = call.look_up(view, key);
-    let Some(text) = text_of(entry)? else {
-        return Ok(Reply::Null);
+    let text = text_of(entry)?;
+    let until = match text {
+        Some(_) => options.until(call)?,
+        None => None,
     };
-    let reply = Reply::bulk(text);
     let expires = entry.is_some_and(|entry| entry.expires_at().is_some());
-    if let Some(at) = options.until(call)? {
+    answer(answers, text)?;
+    if let Some(at) = until {
         set_expiry(call, view, key, at);
     } else if options.persist && expires {
         view.set_expiry(db, key, None);
         view.log(db, &[b"PERSIST", key]);
     }
-    Ok(reply)
+    Ok(())
 }
 
 #[cfg(test)]

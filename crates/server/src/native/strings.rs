@@ -7,7 +7,9 @@ use everbloom_commands::command::{ALL_KEYS, KeySpec, ONE_KEY};
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_resp::Reply;
 
-use super::{Call, Command, Selected, count, error, flag, next_integer, reads, selects, writes};
+use super::{
+    Call, Command, Selected, bulk, count, error, flag, next_integer, reads, selects, writes,
+};
 use crate::locked::Locked;
 use everbloom_files::{OutOfMemory, Text, Value};
 use everbloom_store::keyspace::{Entry, View};
@@ -59,11 +61,6 @@ pub(super) fn new_text(bytes: &[u8]) -> Result<Value, Reply> {
     text.map(Value::Text).map_err(|_| error::out_of_memory())
 }
 
-/// A string as a reply, or a null.
-pub(super) fn bulk_or_null(text: Option<&[u8]>) -> Reply {
-    text.map_or(Reply::Null, Reply::bulk)
-}
-
 fn get(_: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
     Ok(match text_in(value)? {
         None => Selected::Reply(Reply::Null),
@@ -72,9 +69,16 @@ fn get(_: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
 }
 
 fn mget(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let keys = call.args().rest().iter();
-    let texts = keys.map(|key| text_of(call.look_up(view, key)).ok().flatten());
-    Ok(Reply::Array(texts.map(bulk_or_null).collect()))
+    let keys = call.args().rest();
+    let mut texts = Vec::new();
+    texts
+        .try_reserve_exact(keys.len())
+        .map_err(|_| error::out_of_memory())?;
+    for key in keys {
+        let text = text_of(call.look_up(view, key)).ok().flatten();
+        texts.push(text.map_or(Ok(Reply::Null), bulk)?);
+    }
+    Ok(Reply::Array(texts))
 }
 
 /// MSET, or MSETNX, which changes nothing if a key exists.

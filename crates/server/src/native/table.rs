@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn rows_of_writers_say_so_and_subcommands_bear_the_name_of_their_container() {
         for command in registry().commands() {
-            if matches!(command.handler, Handler::Write(_)) {
+            if matches!(command.handler, Handler::Write(_) | Handler::Exchange(_)) {
                 assert!(command.flags.has(WRITE), "{}", command.name);
             }
             for row in &command.subcommands {

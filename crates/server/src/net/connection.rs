@@ -333,6 +333,13 @@ impl Connection {
             return Executed::default();
         }
         let mut args = recycle(self.worker.args.take());
+        if args.try_reserve(batch.args()).is_err() {
+            self.refuse(&ProtocolError::OutOfMemory, &mut part.out);
+            return Executed {
+                next: batch.len(),
+                work: None,
+            };
+        }
         batch.resolve(input, &mut args);
         let mark = Instant::now();
         let mut turn = Turn {
@@ -358,9 +365,9 @@ impl Connection {
         executed
     }
 
-    fn refuse(&mut self, error: &ProtocolError, out: &mut Vec<u8>) {
+    fn refuse(&mut self, problem: &ProtocolError, out: &mut Vec<u8>) {
         debug!(
-            "ended the connection to {}: {error}",
+            "ended the connection to {}: {problem}",
             self.session.client.addr
         );
         self.worker
@@ -369,7 +376,12 @@ impl Connection {
             .protocol_errors
             .fetch_add(1, Ordering::Relaxed);
         if !self.session.closing {
-            error.encode(out);
+            match problem {
+                ProtocolError::OutOfMemory => {
+                    encode(&error::out_of_memory(), self.session.protocol, out);
+                }
+                problem => problem.encode(out),
+            }
             self.session.closing = true;
         }
     }

@@ -6,6 +6,10 @@ use super::sharded::{Keyspace, SHARDS};
 use super::view::View;
 use crate::clock::Now;
 
+/// The most numbers of shards that are listed, some more than once: a request may name any number of
+/// keys.
+const MAX_NUMBERS: usize = 4 * SHARDS;
+
 /// The part of the keyspace that a command works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Footprint {
@@ -37,6 +41,9 @@ impl Footprint {
     #[inline]
     pub fn add_hash(&mut self, hash: u64) {
         if let Footprint::Shards(shards) = self {
+            if shards.len() == MAX_NUMBERS {
+                sort(shards);
+            }
             shards.push(Keyspace::shard_of(hash));
         }
     }
@@ -53,10 +60,15 @@ impl Footprint {
         match &mut self {
             Footprint::Whole => View::lock(keyspace, 0..SHARDS, exclusive, now),
             Footprint::Shards(shards) => {
-                shards.sort_unstable();
-                shards.dedup();
+                sort(shards);
                 View::lock(keyspace, shards.iter().copied(), exclusive, now)
             }
         }
     }
+}
+
+/// Leaves each number once, in rising order.
+fn sort(shards: &mut SmallVec<[usize; 4]>) {
+    shards.sort_unstable();
+    shards.dedup();
 }
