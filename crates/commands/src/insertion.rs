@@ -6,7 +6,7 @@ use crate::bf::advance::Begun;
 use crate::run::{Changes, Run};
 
 /// How a log replays the insertions of a command.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Replayed {
     /// The command that creates a filter.
     ///
@@ -63,7 +63,7 @@ impl<'a> Insertion<'a> {
     #[inline]
     pub(crate) fn note_request(
         &self,
-        replayed: Replayed,
+        replayed: &Replayed,
         request: &Run<'_>,
         items: usize,
         changes: &mut dyn Changes,
@@ -79,7 +79,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// Notes what was changed.
-    pub(crate) fn note(&self, replayed: Replayed, key: &[u8], changes: &mut dyn Changes) {
+    pub(crate) fn note(&self, replayed: &Replayed, key: &[u8], changes: &mut dyn Changes) {
         let header = self.header.as_deref();
         let create = header.map(|header| [replayed.create, key, b"1", header]);
         let begun = self.advance.map(|(count, began)| Begun::new(count, began));

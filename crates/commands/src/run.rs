@@ -16,13 +16,19 @@ use crate::error::CommandError;
 pub struct Run<'a> {
     words: &'a [&'a [u8]],
     width: usize,
+    len: usize,
     refused: usize,
 }
 
 impl<'a> Run<'a> {
     /// One request; the name of its command is the first word.
     pub fn one(request: &'a [&'a [u8]]) -> Self {
-        Run::of(request, request.len())
+        Run {
+            words: request,
+            width: request.len().max(1),
+            len: usize::from(!request.is_empty()),
+            refused: 0,
+        }
     }
 
     /// The requests of `width` words each that lie in `words`, one behind the other.
@@ -31,18 +37,19 @@ impl<'a> Run<'a> {
         Run {
             words,
             width,
+            len: words.len() / width,
             refused: 0,
         }
     }
 
     /// The number of requests that are left.
     pub fn len(&self) -> usize {
-        self.words.len() / self.width
+        self.len
     }
 
     /// Whether no request is left.
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.len == 0
     }
 
     /// The words of the next request.
@@ -93,6 +100,7 @@ impl<'a> Run<'a> {
     pub fn take(&mut self, requests: usize) {
         let words = requests.saturating_mul(self.width);
         self.words = self.words.get(words..).unwrap_or_default();
+        self.len = self.len.saturating_sub(requests);
     }
 
     /// Takes the next request, which is refused for its words: the key was not looked at.
@@ -109,10 +117,10 @@ impl<'a> Run<'a> {
 
     /// Takes all requests that are left, and answers each with this error.
     pub fn refuse(&mut self, error: CommandError, answers: &mut dyn Answers) {
-        for _ in 0..self.len() {
+        for _ in 0..self.len {
             answers.error(error);
         }
-        self.words = &[];
+        self.take(self.len);
     }
 }
 

@@ -31,10 +31,10 @@ const REPLAYED_IF_THERE: Replayed = Replayed {
 
 /// How the insertions into a filter are replayed.
 #[inline]
-fn replayed(context: &LazyContext<'_>, filter: &ScalableBloomFilter) -> Replayed {
+fn replayed(context: &LazyContext<'_>, filter: &ScalableBloomFilter) -> &'static Replayed {
     match filter.window().is_some() && context.has_replicas {
-        true => REPLAYED_IF_THERE,
-        false => REPLAYED,
+        true => &REPLAYED_IF_THERE,
+        false => &REPLAYED,
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn insert_all<'a>(
     slot: &mut Slot<'_>,
     added: &mut Insertion<'a>,
     answers: &mut dyn Answers,
-) -> Result<Replayed, CommandError> {
+) -> Result<&'static Replayed, CommandError> {
     let filter = filter_or_new(context, missing, slot, added)?;
     let (owner, replayed) = (Owner::OneRequest, replayed(context, filter));
     let (each, may_end) = (items.iter().copied(), may_end_early(filter, items.len()));

@@ -45,8 +45,8 @@ fn add_run(
     };
     let answered = insert_items(context, filter, &mut added, items, (which, false), emit);
     match run.len() {
-        1 => added.note_request(REPLAYED, run, 1, changes),
-        _ => added.note(REPLAYED, run.key(), changes),
+        1 => added.note_request(&REPLAYED, run, 1, changes),
+        _ => added.note(&REPLAYED, run.key(), changes),
     }
     run.take(answered);
     Ok(())

@@ -85,7 +85,7 @@ pub fn insert<const ABSENT: bool>(
         };
         let items = items.iter().copied();
         insert_items(context, filter, &mut added, items, (which, true), emit);
-        added.note(REPLAYED, insert.key, changes);
+        added.note(&REPLAYED, insert.key, changes);
         Ok(())
     });
     inserted.unwrap_or_else(|error| answers.error(error));

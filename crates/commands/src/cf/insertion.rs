@@ -22,7 +22,7 @@ pub(super) enum Which {
 }
 
 /// How a log replays an insertion.
-pub(super) const REPLAYED: Replayed = Replayed {
+pub(super) static REPLAYED: Replayed = Replayed {
     create: b"CF.LOADCHUNK",
     add: b"CF.INSERT",
     before_items: &[b"ITEMS"],

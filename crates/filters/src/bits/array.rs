@@ -207,13 +207,13 @@ impl BitArray {
     /// Whether all of the bits are 1, without a branch between them. Panics when a position is
     /// outside the array.
     #[inline]
-    pub(crate) fn test_all(&self, positions: [u64; 4]) -> bool {
+    pub(crate) fn test_all(&self, mut positions: impl Iterator<Item = u64>) -> bool {
         match &self.0 {
             Repr::Dense(bytes) => {
                 let bits = positions.map(|position| bytes[byte_of(position)] >> (position & 7));
-                bits.iter().fold(1, |all, bit| all & bit) == 1
+                bits.fold(1, |all, bit| all & bit) == 1
             }
-            Repr::Few(few) => positions.iter().all(|&position| few.test(position)),
+            Repr::Few(few) => positions.all(|position| few.test(position)),
         }
     }
 
@@ -229,6 +229,25 @@ impl BitArray {
                 }
             }
         }
+    }
+
+    /// [`set_all`](Self::set_all), which writes nothing if all of the bits are 1.
+    #[inline]
+    pub(crate) fn set_unless_all(&mut self, positions: [u64; 4]) -> bool {
+        let Repr::Dense(bytes) = &mut self.0 else {
+            let known = self.test_all(positions.into_iter());
+            return !known && self.set_all(positions.into_iter());
+        };
+        let bytes: &mut [u8] = bytes;
+        let places = positions.map(|position| (byte_of(position), mask_of(position)));
+        let missing = |missing: u8, (byte, mask): (usize, u8)| missing | mask & !bytes[byte];
+        let new = places.into_iter().fold(0, missing) != 0;
+        if new {
+            for (byte, mask) in places {
+                bytes[byte] |= mask;
+            }
+        }
+        new
     }
 
     /// Makes all of the bits 1; whether one of them was 0. Panics when a position is outside the
@@ -382,7 +401,7 @@ mod tests {
                 prop_assert_eq!(bits.test(at as u64), all[at]);
                 let four = [at, at / 2, 0, all.len() - 1];
                 let expected = four.iter().all(|&at| all[at]);
-                prop_assert_eq!(bits.test_all(four.map(|at| at as u64)), expected);
+                prop_assert_eq!(bits.test_all(four.iter().map(|&at| at as u64)), expected);
             }
             let loaded = BitArray::from_vec(plain.clone());
             prop_assert!(loaded == bits && bits.clone() == bits);

@@ -238,7 +238,7 @@ impl Group {
             }
             let test = |found: u32, (index, _)| {
                 let run = positions[index as usize % MAX_GROUP];
-                found | u32::from(layer.bits.test_all(run)) << index
+                found | u32::from(layer.bits.test_all(run.into_iter())) << index
             };
             candidates = self.select(candidates).fold(0, test);
             if first == last || candidates == 0 {

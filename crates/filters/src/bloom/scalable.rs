@@ -277,10 +277,16 @@ impl ScalableBloomFilter {
     #[must_use]
     #[inline]
     pub fn memory_usage(&self) -> usize {
-        let layers: usize = match self.layers.as_slice() {
-            [only] => only.heap_bytes(),
-            layers => layers.iter().map(Layer::heap_bytes).sum(),
-        };
+        if self.layers.spilled() || self.window.is_some() || self.capture.is_active() {
+            return self.memory_of_parts();
+        }
+        size_of::<Self>() + self.layers.first().map_or(0, Layer::heap_bytes)
+    }
+
+    /// The same of a filter that has more than a layer.
+    #[inline(never)]
+    fn memory_of_parts(&self) -> usize {
+        let layers: usize = self.layers.iter().map(Layer::heap_bytes).sum();
         let window = self.window.as_ref().map_or(0, |window| {
             size_of::<Window>() + window.kept.capacity() * size_of::<Generation>()
         });
@@ -406,6 +412,16 @@ impl ScalableBloomFilter {
         if let Some(new) = self.insert_where_room(0, pair, Layer::insert_unless_known) {
             return Ok(if new { Inserted::New } else { Inserted::Known });
         }
+        self.insert_unless_found(pair, insert)
+    }
+
+    /// The same, after a search of all layers.
+    #[inline(never)]
+    fn insert_unless_found<E>(
+        &mut self,
+        pair: HashPair,
+        insert: impl FnOnce(&mut Self, HashPair) -> Result<(), E>,
+    ) -> Result<Inserted, E> {
         let past = self.past();
         if self.found_from(past, pair) {
             return Ok(Inserted::Known);

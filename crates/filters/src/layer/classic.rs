@@ -42,21 +42,20 @@ impl<'a> ClassicBits<'a> {
 
     /// Whether all bits of the item are 1.
     #[inline]
-    pub(crate) fn contains(self, pair: HashPair) -> bool {
+    pub(crate) fn contains(&self, pair: HashPair) -> bool {
         self.contains_first(pair) && self.contains_rest(pair)
     }
 
     /// Whether the item's first bits, [`RUN`] of them, are 1.
     #[inline]
-    pub(crate) fn contains_first(self, pair: HashPair) -> bool {
+    pub(crate) fn contains_first(&self, pair: HashPair) -> bool {
         if self.is_valkey {
             return self.has_valkey(pair, 0..self.hashes.min(RUN));
         }
         if self.hashes < RUN {
-            let mut positions = pair.reduced(self.hashes, self.modulus);
-            return positions.all(|position| self.bits.test(position));
+            return self.bits.test_all(pair.reduced(self.hashes, self.modulus));
         }
-        self.bits.test_all(self.run_of(pair))
+        self.bits.test_all(self.run_of(pair).into_iter())
     }
 
     /// The item's first [`RUN`] positions, if it has so many and they are RedisBloom's.
@@ -66,25 +65,16 @@ impl<'a> ClassicBits<'a> {
         has_run.then(|| self.run_of(pair))
     }
 
-    /// Whether the item's other bits are 1.
+    /// Whether the item's other bits are 1. All are tested, without a branch between them: in a
+    /// filter that is not too full, few items come here that are not in it.
     #[inline]
-    pub(crate) fn contains_rest(self, pair: HashPair) -> bool {
+    pub(crate) fn contains_rest(&self, pair: HashPair) -> bool {
         if self.is_valkey {
             return self.has_valkey(pair, RUN..self.hashes);
         }
-        let mut pair = pair;
-        let mut left = self.hashes;
-        while left >= 2 * RUN {
-            left -= RUN;
-            pair = pair.skip(RUN);
-            if !self.bits.test_all(self.run_of(pair)) {
-                return false;
-            }
-        }
-        let mut rest = pair
-            .skip(RUN)
-            .reduced(left.saturating_sub(RUN), self.modulus);
-        rest.all(|position| self.bits.test(position))
+        let rest = self.hashes.saturating_sub(RUN);
+        self.bits
+            .test_all(pair.skip(RUN).reduced(rest, self.modulus))
     }
 
     /// [`RUN`] positions from the pair's first on.

@@ -550,15 +550,11 @@ fn set_unless_all(bits: &mut BitArray, shape: &Shape, pair: HashPair) -> bool {
     let Some(first) = layer.first_run(pair) else {
         return !layer.contains(pair) && set_all(bits, shape, pair);
     };
-    if layer.bits.test_all(first) && layer.contains_rest(pair) {
+    if !bits.set_unless_all(first) && ClassicBits::new(bits, shape).contains_rest(pair) {
         return false;
     }
-    // The first positions are known.
-    bits.set_all(first.into_iter());
-    bits.set_all(
-        pair.skip(RUN)
-            .reduced(shape.size.hashes - RUN, shape.modulus),
-    );
+    let rest = shape.size.hashes - RUN;
+    bits.set_all(pair.skip(RUN).reduced(rest, shape.modulus));
     true
 }
 

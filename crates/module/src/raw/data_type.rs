@@ -51,14 +51,12 @@ pub(crate) trait DataType: Sized + Send + Sync + 'static {
 static RUST_TYPE: OnceLock<TypeId> = OnceLock::new();
 static HANDLES: [AtomicPtr<TypeHandle>; TYPES] = [const { AtomicPtr::new(null_mut()) }; TYPES];
 
-/// The host's types for values of this Rust type.
-pub(super) fn handles<T: DataType>() -> [*mut TypeHandle; TYPES] {
-    match RUST_TYPE.get() == Some(&TypeId::of::<T>()) {
-        true => HANDLES
-            .each_ref()
-            .map(|handle| handle.load(Ordering::Acquire)),
-        false => [null_mut(); TYPES],
-    }
+/// The host's types for values of this Rust type, by their numbers; none if it is another type.
+#[inline]
+pub(super) fn handles<T: DataType>() -> impl Iterator<Item = *mut TypeHandle> {
+    let is_known = RUST_TYPE.get() == Some(&TypeId::of::<T>());
+    let handles = HANDLES.iter().take_while(move |_| is_known);
+    handles.map(|handle| handle.load(Ordering::Acquire))
 }
 
 /// Registers the types. An error names the one that the host refuses, as it does when it has one of

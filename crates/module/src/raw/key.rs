@@ -105,7 +105,7 @@ impl<'c> Key<'c> {
     /// Whether it holds a value of this type.
     fn is<T: DataType>(&self) -> bool {
         match self.holds {
-            Holds::Type(found) => handles::<T>().contains(&found),
+            Holds::Type(found) => handles::<T>().any(|handle| handle == found),
             Holds::Nothing | Holds::TypeOfHost => false,
         }
     }
@@ -135,7 +135,7 @@ impl<'c> Key<'c> {
 
     /// Lets the key hold this value, instead of what it held; false if the key was opened to read.
     pub(crate) fn set<T: DataType>(&mut self, value: T) -> bool {
-        let handle = handles::<T>().get(value.number()).copied();
+        let handle = handles::<T>().nth(value.number());
         let Some(handle) = handle.filter(|handle| !handle.is_null()) else {
             return false;
         };
