@@ -314,7 +314,7 @@ fn wrong_arguments_are_refused() {
         assert!(outcome.stderr.contains(word), "{args:?} {}", outcome.stderr);
     }
     let huge = with_input(&["--capacity", "9e17"], "");
-    refused(&huge, &["900000000000000000", "smaller --capacity"]);
+    refused(&huge, &["900 000 000 000 000 000", "smaller --capacity"]);
 }
 
 #[test]

@@ -306,7 +306,7 @@ fn stats_tell_the_rest() {
         format!(
             "*24 +layout +classic +key $-1 +layers :1 +bits :1152 +memory :{memory} +items :3 \
              +capacity :100 +fill-ratio $20 {:?} +error-rate $4 0.01 \
-             +expected-error-rate $22 {:?} +items-until-next-layer :97 \
+             +expected-error-rate $20 {:?} +items-until-next-layer :97 \
              +sampling-error $1 0",
             keys.filter("c").stats().fill_ratio,
             keys.filter("c").stats().estimated_error_rate,

@@ -74,6 +74,12 @@ pub(crate) fn check(release: &Path, scratch: &Path, expected: &Value) {
         assert_eq!(found(release, scratch, name), said["wrong"], "{name}");
         let info = info(release, name);
         for (field, value) in entries(&said["info"], "fields") {
+            // Since 0.1.0 this includes what double hashing costs in small arrays.
+            if field == "expected_error_rate" && info["layout"] == "classic" {
+                let (now, then) = (info[field].as_f64(), value.as_f64());
+                assert!(now >= then, "{name}: {info}");
+                continue;
+            }
             assert!(is_same(&info[field], value), "{name}: {field}: {info}");
         }
         if name != "dcso.bloom" {

@@ -177,8 +177,16 @@ fn check_filters(client: &mut Client, expected: &Value, source: &str) {
     let expected = &expected["keys"]["filters"];
     for (key, said) in entries(expected, "filters") {
         let count = usize::try_from(said["items"].as_u64().unwrap()).unwrap();
-        let found = filter(client, key, count);
-        assert_eq!(found, *said, "{source}: {key}");
+        let (mut found, mut said) = (filter(client, key, count), said.clone());
+        if said["stats"]["layout"] == "classic" {
+            // Since 0.1.0 this includes what double hashing costs in small arrays.
+            let [now, then] = [&mut found, &mut said].map(|it| {
+                let rate = it["stats"]["expected-error-rate"].take();
+                rate.as_str().unwrap().parse::<f64>().unwrap()
+            });
+            assert!(now >= then, "{source}: {key}: {now}, {then}");
+        }
+        assert_eq!(found, said, "{source}: {key}");
     }
 }
 
