@@ -15,7 +15,7 @@ use crate::shared::Shared;
 ///
 /// CuckooFilter(capacity=1024, *, bucket_size=2, max_kicks=20, expansion=1)
 ///
-/// capacity: for how many items the first table is made. It grows by further tables.
+/// capacity: slots of the first table, as CF.RESERVE counts them. It grows by further tables.
 /// bucket_size: slots of a bucket. `in` says True for about bucket_size / 128 of the items that
 ///   were not added, in each table.
 /// max_kicks: how many items are moved to free a slot for one.
