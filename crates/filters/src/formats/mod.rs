@@ -1,7 +1,5 @@
 //! Filters as bytes: this library's own, and those of other programs.
 
-#[cfg(feature = "serde")]
-mod base64;
 pub mod bytes;
 pub mod dcso;
 pub mod guava;

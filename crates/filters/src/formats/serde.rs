@@ -8,10 +8,11 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::base64;
 use super::bytes::BytesError;
 use crate::bloom::fixed::BloomFilter;
 use crate::bloom::scalable::ScalableBloomFilter;
@@ -36,7 +37,8 @@ impl<'de, T> Visitor<'de> for BytesVisitor<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        let bytes = base64::decode(text).ok_or_else(|| E::custom("not base64"))?;
+        let bytes = STANDARD.decode(text);
+        let bytes = bytes.map_err(|error| E::custom(format_args!("not base64: {error}")))?;
         self.visit_bytes(&bytes)
     }
 
@@ -55,7 +57,7 @@ macro_rules! as_bytes {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let bytes = self.to_bytes();
                 match serializer.is_human_readable() {
-                    true => serializer.serialize_str(&base64::encode(&bytes)),
+                    true => serializer.serialize_str(&STANDARD.encode(&bytes)),
                     false => serializer.serialize_bytes(&bytes),
                 }
             }
