@@ -48,7 +48,8 @@ pub struct Running {
 }
 
 impl Server {
-    /// Starts a server. When this returns, it accepts connections to its addresses.
+    /// Starts a server. When this returns, it accepts connections to its addresses. The port for the
+    /// metrics is not its own: `everbloom_watch::start` opens that as well.
     pub fn start(settings: Settings) -> Result<Running, StartError> {
         // First: a start that fails because the port is taken leaves no data directory.
         let listeners = listen(&settings).map_err(StartError::Entrance)?;
