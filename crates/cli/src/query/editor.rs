@@ -9,7 +9,8 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::{ColorMode, Context, Editor, Helper, Validator};
+use rustyline::validate::Validator;
+use rustyline::{ColorMode, Context, Editor, Helper};
 
 use super::docs::Commands;
 use crate::display;
@@ -77,11 +78,14 @@ fn holds_a_password(line: &str) -> bool {
         .any(|word| line.contains(word))
 }
 
-#[derive(Helper, Validator)]
 struct Knowledge {
     commands: Commands,
     plain: bool,
 }
+
+impl Helper for Knowledge {}
+
+impl Validator for Knowledge {}
 
 impl Completer for Knowledge {
     type Candidate = String;
