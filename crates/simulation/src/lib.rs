@@ -27,7 +27,7 @@
     reason = "a test fails by panicking; its numbers are its own; variants are commands by name"
 )]
 
-#[path = "../../files/tests/support/crashing.rs"]
+#[path = "../../files/tests/support/crashing/mod.rs"]
 mod crashing;
 pub mod limits;
 pub mod machine;

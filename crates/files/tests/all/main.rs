@@ -10,7 +10,7 @@
 )]
 
 mod aof;
-#[path = "../support/crashing.rs"]
+#[path = "../support/crashing/mod.rs"]
 mod crashing;
 mod crashing_disk;
 mod rdb;

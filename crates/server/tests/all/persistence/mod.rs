@@ -11,7 +11,7 @@
 
 mod always;
 pub(crate) mod common;
-#[path = "../../../../files/tests/support/crashing.rs"]
+#[path = "../../../../files/tests/support/crashing/mod.rs"]
 mod crashing;
 mod expiry;
 mod found;

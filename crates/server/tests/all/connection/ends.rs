@@ -1,0 +1,87 @@
+//! Connections that are killed or sent away, SHUTDOWN, and what is not there.
+
+use super::*;
+
+#[test]
+fn connections_are_killed_from_outside() {
+    let running = server(Settings::default());
+    let mut killer = Client::of(&running);
+    let id = |client: &mut Client| client.line("CLIENT ID").as_integer().unwrap();
+    let mut victims: Vec<Client> = (0..5).map(|_| Client::of(&running)).collect();
+    let ids: Vec<i64> = victims.iter_mut().map(id).collect();
+    let addr = victims[1].stream.local_addr().unwrap();
+    assert_eq!(
+        killer.line(&format!("CLIENT KILL ID {}", ids[0])),
+        Reply::Integer(1)
+    );
+    assert_eq!(killer.line(&format!("CLIENT KILL {addr}")), Reply::OK);
+    let addr = victims[2].stream.local_addr().unwrap();
+    assert_eq!(
+        killer.line(&format!("CLIENT KILL ADDR {addr} SKIPME yes")),
+        Reply::Integer(1)
+    );
+    for victim in &mut victims[..3] {
+        assert_eq!(victim.try_reply(), None);
+    }
+    let listed = text(&killer.line(&format!("CLIENT LIST ID {} {}", ids[3], ids[4])));
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    let listed = text(&killer.line("CLIENT LIST TYPE normal"));
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert_eq!(killer.line("CLIENT KILL TYPE replica"), Reply::Integer(0));
+    assert_eq!(killer.line("CLIENT KILL TYPE normal"), Reply::Integer(2));
+    // Not itself, unless it says so; then the reply comes first.
+    assert_eq!(text(&killer.line("CLIENT LIST")).lines().count(), 1);
+    let me = id(&mut killer);
+    assert_eq!(
+        killer.line(&format!("CLIENT KILL ID {me} SKIPME no")),
+        Reply::Integer(1)
+    );
+    assert_eq!(killer.try_reply(), None);
+}
+
+#[test]
+fn silent_clients_and_clients_too_many_are_sent_away() {
+    let running = server(Settings {
+        maxclients: 2,
+        ..Settings::default()
+    });
+    let (mut first, mut second) = (Client::of(&running), Client::of(&running));
+    assert_eq!(first.line("PING"), Reply::simple("PONG"));
+    assert_eq!(second.line("PING"), Reply::simple("PONG"));
+    assert_eq!(
+        Client::of(&running).reply(),
+        Reply::error("ERR max number of clients reached")
+    );
+    assert_eq!(first.line("CONFIG SET timeout 1"), Reply::OK);
+    let begun = Instant::now();
+    assert_eq!(second.try_reply(), None);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn shutdown_ends_the_server_without_a_reply() {
+    let running = server(Settings::default());
+    let mut other = Client::of(&running);
+    other.line("PING");
+    let mut client = Client::of(&running);
+    client.send(&["SHUTDOWN", "NOSAVE"]);
+    assert_eq!(client.try_reply(), None);
+    assert_eq!(other.try_reply(), None);
+    running.wait().unwrap();
+}
+
+/// Tools send these to any server.
+#[test]
+fn clusters_and_replicas_are_answered_with_what_to_do() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    // Redis's own words where it has no cluster.
+    for line in ["CLUSTER INFO", "cluster slots", "READONLY"] {
+        let error = client.error(line);
+        assert_eq!(error, "ERR This instance has cluster support disabled");
+    }
+    for line in ["SYNC", "psync ? -1", "REPLCONF capa eof"] {
+        let error = client.error(line);
+        assert!(error.contains("everbloom copy"), "{error}");
+    }
+}
