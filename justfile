@@ -13,7 +13,8 @@ model:
 
 # Play seeds of the simulation: --seeds N, --seed N or --minutes M
 simulate *args:
-    cargo run -q -p everbloom-simulation --example simulate -- {{ args }}
+    cargo build -q --workspace --example simulate
+    target/debug/examples/simulate {{ args }}
 
 # Formatting and lints, as CI has them
 lint:

@@ -37,8 +37,8 @@ pub struct Simulated {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Wakes the thread that is to run, and the simulation's own.
-    turned: Condvar,
+    /// Wakes the simulation's own thread.
+    returned: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -47,12 +47,16 @@ struct State {
     uptime: Duration,
     /// The thread that runs; `None` is the simulation's own.
     current: Option<usize>,
+    /// How many more pauses it passes without stopping: a change of threads takes longer than most steps.
+    left: usize,
     threads: Vec<Thread>,
 }
 
 #[derive(Debug)]
 struct Thread {
     name: String,
+    /// Wakes it: one for all would wake all others, too.
+    turned: Arc<Condvar>,
     ended: bool,
     panicked: bool,
 }
@@ -96,25 +100,27 @@ impl Simulated {
         thread.map(|thread| thread.name.clone())
     }
 
-    /// Lets a thread go on to its next pause, or to its end.
-    pub fn step(&self, number: usize) {
+    /// Lets a thread go on over so many pauses, or to its end.
+    pub fn step(&self, number: usize, times: usize) {
         let mut state = self.lock();
-        if state.threads.get(number).is_none_or(|thread| thread.ended) {
+        let Some(left) = times.checked_sub(1) else {
             return;
-        }
-        state.current = Some(number);
-        self.shared.turned.notify_all();
+        };
+        let thread = state.threads.get(number).filter(|thread| !thread.ended);
+        let Some(turned) = thread.map(|thread| thread.turned.clone()) else {
+            return;
+        };
+        (state.current, state.left) = (Some(number), left);
+        turned.notify_one();
         while state.current.is_some() {
-            let woken = self.shared.turned.wait(state);
+            let woken = self.shared.returned.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Lets a thread go on to its end. Returns whether it came to it in good order.
     pub fn finish(&self, number: usize) -> bool {
-        while self.threads().iter().any(|(alive, _)| *alive == number) {
-            self.step(number);
-        }
+        self.step(number, usize::MAX);
         self.lock()
             .threads
             .get(number)
@@ -124,8 +130,9 @@ impl Simulated {
     /// Waits until it is the turn of this thread.
     fn wait_for_turn(&self, number: usize) {
         let mut state = self.lock();
+        let turned = state.threads[number].turned.clone();
         while state.current != Some(number) {
-            let woken = self.shared.turned.wait(state);
+            let woken = turned.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -136,7 +143,7 @@ impl Simulated {
             (thread.ended, thread.panicked) = (true, panicked);
         }
         state.current = None;
-        self.shared.turned.notify_all();
+        self.shared.returned.notify_one();
     }
 }
 
@@ -164,6 +171,7 @@ impl Machine for Simulated {
         let number = state.threads.len();
         state.threads.push(Thread {
             name: name.into(),
+            turned: Arc::default(),
             ended: false,
             panicked: false,
         });
@@ -182,8 +190,14 @@ impl Machine for Simulated {
     fn sleep(&self, _: Duration) {
         // What the simulation's own thread does is one step.
         let Some(number) = SELF.get() else { return };
-        self.lock().current = None;
-        self.shared.turned.notify_all();
+        let mut state = self.lock();
+        if let Some(left) = state.left.checked_sub(1) {
+            state.left = left;
+            return;
+        }
+        state.current = None;
+        drop(state);
+        self.shared.returned.notify_one();
         self.wait_for_turn(number);
     }
 }

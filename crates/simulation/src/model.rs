@@ -427,6 +427,23 @@ impl Model {
         }
     }
 
+    /// The items that must be found.
+    pub fn wanted(value: &Value, now: u64) -> Box<dyn Iterator<Item = u32> + '_> {
+        match value {
+            Value::Bloom(bloom) => Box::new(bloom.items.iter().copied()),
+            Value::Window(window) => {
+                let items = window.items.iter();
+                Box::new(
+                    items
+                        .filter(move |item| window.remembers(item.1, now))
+                        .map(|item| *item.0),
+                )
+            }
+            Value::Cuckoo(items) => Box::new(items.iter().filter(|it| *it.1 > 0).map(|it| *it.0)),
+            Value::Text(_) => Box::new(std::iter::empty()),
+        }
+    }
+
     fn ask(&self, name: &str, from: u32, count: u32, reply: &Reply, now: u64) -> Verdict {
         let Some(key) = self.get(name, now) else {
             return Ok(());

@@ -151,6 +151,13 @@ impl Shape {
     }
 }
 
+/// The names of all keys.
+pub fn all_keys() -> impl Iterator<Item = String> {
+    ["s", "b", "w", "c"]
+        .into_iter()
+        .flat_map(|family| (0..4).map(move |number| format!("{family}{number}")))
+}
+
 /// The family of a key.
 pub fn family(key: &str) -> Family {
     match key.as_bytes()[0] {

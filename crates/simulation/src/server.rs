@@ -1,7 +1,6 @@
 //! The real server on a simulated disk and machine, without sockets.
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -14,13 +13,13 @@ use everbloom_server::internals::{
 };
 use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
-use everbloom_store::keyspace::{DbSums, SHARDS};
+use everbloom_store::keyspace::{DbSums, Keyspace, SHARDS};
 use everbloom_store::machine::{Machine, Running};
 use everbloom_store::persistence::{LogState, Persistence, load, log, schedule};
 
 use crate::crashing::CrashingDisk;
 use crate::machine::Simulated;
-use crate::op::Words;
+use crate::op::{Words, all_keys};
 
 /// The server.
 #[derive(Debug)]
@@ -180,18 +179,28 @@ impl Instance {
     pub fn digests(&self) -> Digests {
         let mut digests = Digests::new();
         self.each(|key, expires_at, value| {
-            let mut hasher = DefaultHasher::new();
-            let payload = payload::dump(value, false, usize::MAX).unwrap();
-            payload.hash(&mut hasher);
-            digests.insert(key.to_owned(), (expires_at, hasher.finish()));
+            digests.insert(key.to_owned(), (expires_at, digest(value)));
         });
         digests
     }
 
-    /// Visits all keys.
+    /// The digest of a key's value.
+    pub fn digest_of(&self, name: &str) -> Option<u64> {
+        let mut found = None;
+        self.each(|key, _, value| {
+            if key == name {
+                found = Some(digest(value));
+            }
+        });
+        found
+    }
+
+    /// Visits all keys. It looks only where they can be; [`Instance::check_totals`] looks everywhere.
     pub fn each(&self, mut visit: impl FnMut(&str, Option<u64>, &Value)) {
-        for index in 0..SHARDS {
-            let shard = self.server.store.keyspace.shard(index).read();
+        let keyspace = &self.server.store.keyspace;
+        let shards = all_keys().map(|key| Keyspace::shard_of(keyspace.hash(key.as_bytes())));
+        for index in shards.collect::<BTreeSet<usize>>() {
+            let shard = keyspace.shard(index).read();
             for db in shard.dbs() {
                 for (_, entry) in db.iter(0) {
                     let key = String::from_utf8_lossy(entry.key());
@@ -204,13 +213,15 @@ impl Instance {
     /// Compares the totals that the keyspace keeps with those of a walk.
     pub fn check_totals(&self) -> Result<(), String> {
         let keyspace = &self.server.store.keyspace;
-        let mut memory = 0;
+        let (mut memory, mut keys) = (0, 0);
         for index in 0..SHARDS {
             let shard = keyspace.shard(index).read();
             for db in shard.dbs() {
                 let mut walked = DbSums::default();
-                db.iter(0)
-                    .for_each(|(_, entry)| walked.add(DbSums::of(entry)));
+                if !db.is_empty() {
+                    db.iter(0)
+                        .for_each(|(_, entry)| walked.add(DbSums::of(entry)));
+                }
                 if walked != *db.sums() {
                     return Err(format!(
                         "{:?} is counted, and there is {walked:?}",
@@ -218,7 +229,13 @@ impl Instance {
                     ));
                 }
                 memory += db.memory();
+                keys += db.len();
             }
+        }
+        let mut visited = 0;
+        self.each(|_, _, _| visited += 1);
+        if visited != keys {
+            return Err(format!("{keys} keys are there, {visited} of them known"));
         }
         let counted = keyspace.memory();
         if memory != counted.cast_signed() {
@@ -291,8 +308,8 @@ impl Connection {
     }
 
     /// Runs a request to its end, with its work.
-    pub fn ask(&mut self, instance: &Instance, request: Words) -> (Reply, u64) {
-        let mut progress = self.send(instance, &[request]);
+    pub fn ask(&mut self, instance: &Instance, request: Vec<u8>) -> (Reply, u64) {
+        let mut progress = self.run(instance, request, 0, None);
         while self.is_waiting() {
             instance.finish("work");
             let more = self.go_on(instance).expect("the work has ended");
@@ -373,6 +390,12 @@ impl Default for Connection {
     fn default() -> Self {
         Connection::new()
     }
+}
+
+/// The checksum of the payload that DUMP gives.
+fn digest(value: &Value) -> u64 {
+    let payload = payload::dump(value, false, usize::MAX).unwrap();
+    u64::from_le_bytes(*payload.last_chunk().unwrap())
 }
 
 fn decode_all(out: &mut Vec<u8>, replies: &mut Vec<Reply>) {

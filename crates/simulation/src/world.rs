@@ -5,7 +5,7 @@ mod restart;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use everbloom_resp::Reply;
+use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Settings;
 use everbloom_store::Fsync;
 use everbloom_store::machine::Machine;
@@ -220,7 +220,7 @@ impl World {
             Step::Thread(number, times) => {
                 let threads = self.machine.threads();
                 if let Some((number, _)) = threads.get(number % threads.len().max(1)) {
-                    (0..*times).for_each(|_| self.machine.step(*number));
+                    self.machine.step(*number, *times);
                 }
             }
             Step::Attend => self.instance().attend(),
@@ -481,6 +481,12 @@ impl World {
     }
 
     fn ask(&mut self, request: Words) -> Reply {
+        let mut bytes = Vec::new();
+        encode_request(&request, &mut bytes);
+        self.ask_encoded(bytes)
+    }
+
+    fn ask_encoded(&mut self, request: Vec<u8>) -> Reply {
         let instance = self.instance.as_ref().expect("the server runs");
         self.checker.ask(instance, request).0
     }

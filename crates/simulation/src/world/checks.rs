@@ -1,22 +1,25 @@
 //! What must be true at any moment.
 
-use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-use everbloom_resp::Reply;
+use everbloom_resp::{Reply, encode_request};
 
 use super::{MAX_ITEMS, Verdict, World};
 use crate::model::{Model, Value};
-use crate::op::{Op, item};
+use crate::op::{Op, Words, all_keys, item};
 use crate::server::Connection;
 
 impl World {
     /// Checks everything.
     pub(super) fn check(&mut self) -> Verdict {
-        for family in ["s", "b", "w", "c"] {
-            for number in 0..4 {
-                self.check_key(&format!("{family}{number}"))?;
-            }
+        for key in all_keys() {
+            self.check_key(&key)?;
         }
+        self.check_server()
+    }
+
+    /// Checks what is true of the server as a whole.
+    pub(super) fn check_server(&mut self) -> Verdict {
         self.instance().check_totals()?;
         self.instance().check_log()?;
         let waiting = self.clients.iter().any(Connection::is_waiting);
@@ -60,9 +63,8 @@ impl World {
 
     /// A copy that was made just now is its original to the byte.
     pub(super) fn check_copy(&self, from: &str, to: &str) -> Verdict {
-        let digests = self.instance().digests();
-        let value = |key: &str| digests.get(key).map(|digest| digest.1);
-        match (value(from), value(to)) {
+        let digest = |key| self.instance().digest_of(key);
+        match (digest(from), digest(to)) {
             (Some(from), Some(to)) if from != to => Err("a copy has another digest".into()),
             _ => Ok(()),
         }
@@ -85,55 +87,69 @@ impl World {
                 }
                 Ok(())
             }
-            value => self.check_filter(key, value, now),
+            value => check_items(key, value, &self.items_of(key), now),
         }
     }
 
-    fn check_filter(&mut self, key: &str, value: &Value, now: u64) -> Verdict {
-        let there = self.items_of(key);
-        let must = |number: &u32| Model::must_find(value, *number, now);
-        if let Some(number) = (0..MAX_ITEMS).find(|number| must(number) && !there.contains(number))
-        {
-            return Err(format!(
-                "item{number} of {key} is missing ({})",
-                items_text(number)
-            ));
+    /// Asks a filter for all items.
+    pub(super) fn items_of(&mut self, key: &str) -> Items {
+        let mut request = format!("*{}\r\n", 2 + MAX_ITEMS).into_bytes();
+        request.extend(encoded(&Op::Ask(key.into(), 0, 0).words()));
+        request.extend_from_slice(&ALL_ITEMS);
+        match self.ask_encoded(request) {
+            Reply::Array(answers) => {
+                Items(answers.iter().map(|it| *it == Reply::Integer(1)).collect())
+            }
+            _ => Items(Vec::new()),
         }
-        let Value::Window(window) = value else {
-            return Ok(());
-        };
-        let forgotten = window.items.iter();
-        let forgotten: Vec<u32> = forgotten
-            .filter(|(_, addition)| window.has_forgotten(addition, now))
-            .map(|(number, _)| *number)
-            .collect();
-        let found = forgotten
-            .iter()
-            .filter(|number| there.contains(number))
-            .count();
-        if forgotten.len() >= 20 && found * 2 > forgotten.len() {
-            let all = forgotten.len();
-            return Err(format!(
-                "{key} must have forgotten {all} items, and finds {found}"
-            ));
-        }
-        Ok(())
-    }
-
-    pub(super) fn items_of(&mut self, key: &str) -> BTreeSet<u32> {
-        let reply = self.ask(Op::Ask(key.into(), 0, MAX_ITEMS).words());
-        let Reply::Array(answers) = reply else {
-            return BTreeSet::new();
-        };
-        let there = answers.iter().map(|it| *it == Reply::Integer(1));
-        (0..MAX_ITEMS)
-            .zip(there)
-            .filter(|it| it.1)
-            .map(|it| it.0)
-            .collect()
     }
 }
 
-fn items_text(number: u32) -> String {
-    String::from_utf8_lossy(&item(number)).into_owned()
+/// What a filter must find, and what it must not.
+pub(super) fn check_items(key: &str, value: &Value, there: &Items, now: u64) -> Verdict {
+    let mut wanted = Model::wanted(value, now);
+    if let Some(number) = wanted.find(|number| !there.has(*number)) {
+        return Err(format!("item{number} of {key} is missing"));
+    }
+    drop(wanted);
+    let Value::Window(window) = value else {
+        return Ok(());
+    };
+    let forgotten = window.items.iter();
+    let forgotten: Vec<u32> = forgotten
+        .filter(|(_, addition)| window.has_forgotten(addition, now))
+        .map(|(number, _)| *number)
+        .collect();
+    let found = forgotten
+        .iter()
+        .filter(|number| there.has(**number))
+        .count();
+    if forgotten.len() >= 20 && found * 2 > forgotten.len() {
+        let all = forgotten.len();
+        return Err(format!(
+            "{key} must have forgotten {all} items, and finds {found}"
+        ));
+    }
+    Ok(())
+}
+
+/// All items as words of a request.
+static ALL_ITEMS: LazyLock<Vec<u8>> =
+    LazyLock::new(|| encoded(&(0..MAX_ITEMS).map(item).collect()));
+
+/// Words as a request has them, without their number before them.
+fn encoded(words: &Words) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_request(words, &mut bytes);
+    let number = bytes.iter().position(|byte| *byte == b'\n');
+    bytes.split_off(number.map_or(0, |at| at + 1))
+}
+
+/// Which items a filter has, by their numbers.
+pub(super) struct Items(Vec<bool>);
+
+impl Items {
+    pub(super) fn has(&self, number: u32) -> bool {
+        self.0.get(number as usize) == Some(&true)
+    }
 }

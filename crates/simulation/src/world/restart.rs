@@ -1,11 +1,10 @@
 //! The end of a server, and what the next one has loaded.
 
-use std::collections::BTreeSet;
-
 use everbloom_commands::Filter;
 use everbloom_files::Value as Stored;
 
-use super::{MAX_ITEMS, Moment, Verdict, World};
+use super::checks::{Items, check_items};
+use super::{Moment, Verdict, World};
 use crate::model::{Model, Value};
 use crate::plan::End;
 use crate::server::{Digests, Instance};
@@ -20,7 +19,7 @@ struct Found {
     text: Option<Vec<u8>>,
     /// The span in milliseconds and the number of generations of a window; 0 is one of items.
     window: Option<(u64, u64)>,
-    items: BTreeSet<u32>,
+    items: Option<Items>,
 }
 
 impl World {
@@ -35,8 +34,9 @@ impl World {
         let moments = std::mem::take(&mut self.moments);
         self.start()?;
         let (first, digests) = before;
-        let found = self.found_index(&moments, first)?;
-        self.model = moments[found].model.clone();
+        let found = self.found();
+        let loaded = self.loaded(&moments, first, &found)?;
+        self.model = moments[loaded].model.clone();
         // Whether an expired item was lost cannot be seen, even if the clock goes back later.
         let now = self.now();
         self.model.drop_forgotten(now);
@@ -53,7 +53,13 @@ impl World {
                 }
             }
         }
-        self.check()
+        for it in &found {
+            let known = self.model.get(&it.key, now).cloned();
+            if let (Some(known), Some(items)) = (known, &it.items) {
+                check_items(&it.key, &known.value, items, now)?;
+            }
+        }
+        self.check_server()
     }
 
     /// Tries to start without the last lines of the manifest, if one of them names a file that the log cannot do without.
@@ -142,12 +148,11 @@ impl World {
     }
 
     /// The moment that the server has loaded: the last that fits.
-    fn found_index(&mut self, moments: &[Moment], first: usize) -> Result<usize, String> {
+    fn loaded(&self, moments: &[Moment], first: usize, found: &[Found]) -> Result<usize, String> {
         let now = self.now();
-        let found = self.found();
         let mut why = String::new();
         for (index, moment) in moments.iter().enumerate().skip(first).rev() {
-            match self.fits(&moment.model, &found, now) {
+            match self.fits(&moment.model, found, now) {
                 Ok(()) => return Ok(index),
                 Err(reason) if why.is_empty() => why = reason,
                 Err(_) => {}
@@ -177,13 +182,13 @@ impl World {
                     }),
                     _ => None,
                 },
-                items: BTreeSet::new(),
+                items: None,
             });
         });
         let now = self.now();
         found.retain(|it| it.expires_at.is_none_or(|at| at > now));
         for it in found.iter_mut().filter(|it| it.text.is_none()) {
-            it.items = self.items_of(&it.key);
+            it.items = Some(self.items_of(&it.key));
         }
         found
     }
@@ -218,10 +223,8 @@ impl World {
                 }
                 Value::Text(_) => {}
                 value => {
-                    let missing = |number: &u32| {
-                        Model::must_find(value, *number, now) && !it.items.contains(number)
-                    };
-                    if let Some(number) = (0..MAX_ITEMS).find(missing) {
+                    let has = |number| it.items.as_ref().is_some_and(|all| all.has(number));
+                    if let Some(number) = Model::wanted(value, now).find(|number| !has(*number)) {
                         return Err(format!("item{number} of {} is missing", it.key));
                     }
                 }
