@@ -39,7 +39,7 @@ impl World {
         self.model = moments[loaded].model.clone();
         // Whether an expired item was lost cannot be seen, even if the clock goes back later.
         let now = self.now();
-        self.model.drop_forgotten(now);
+        self.model.drop_forgotten(self.until(&moments, loaded));
         self.drop_doubtful();
         self.moments.clear();
         self.remember(0);
@@ -149,10 +149,9 @@ impl World {
 
     /// The moment that the server has loaded: the last that fits.
     fn loaded(&self, moments: &[Moment], first: usize, found: &[Found]) -> Result<usize, String> {
-        let now = self.now();
         let mut why = String::new();
         for (index, moment) in moments.iter().enumerate().skip(first).rev() {
-            match self.fits(&moment.model, found, now) {
+            match self.fits(&moment.model, found, self.until(moments, index)) {
                 Ok(()) => return Ok(index),
                 Err(reason) if why.is_empty() => why = reason,
                 Err(_) => {}
@@ -162,6 +161,12 @@ impl World {
         Err(format!(
             "what the server has loaded is none of the moments {first} to {last}; the last: {why}"
         ))
+    }
+
+    /// The clock before the next moment: what expired until then may be gone, without a moment of its own.
+    fn until(&self, moments: &[Moment], index: usize) -> u64 {
+        let next = moments.get(index + 1);
+        next.map_or(0, |next| next.at).max(self.now())
     }
 
     /// The keys of the server, and which items its filters have.
@@ -194,7 +199,8 @@ impl World {
     }
 
     /// Whether the keys of the server are those of a model.
-    fn fits(&self, model: &Model, found: &[Found], now: u64) -> Verdict {
+    fn fits(&self, model: &Model, found: &[Found], until: u64) -> Verdict {
+        let now = self.now();
         // The clock may have gone back since they expired.
         let doubtful = |at: Option<u64>| at.is_some_and(|at| at <= self.latest);
         for (key, _) in model.alive(now).filter(|it| !doubtful(it.1.expires_at)) {
@@ -224,7 +230,7 @@ impl World {
                 Value::Text(_) => {}
                 value => {
                     let has = |number| it.items.as_ref().is_some_and(|all| all.has(number));
-                    if let Some(number) = Model::wanted(value, now).find(|number| !has(*number)) {
+                    if let Some(number) = Model::wanted(value, until).find(|number| !has(*number)) {
                         return Err(format!("item{number} of {} is missing", it.key));
                     }
                 }

@@ -119,6 +119,30 @@ fn a_snapshot_behind_an_expired_generation() {
     play_with(&[("appendonly", "no")], &[], &steps);
 }
 
+/// Seeds 12618 and 14840 of November 2026: a generation that expires has no moment, and the clock went back before the crash.
+#[test]
+fn a_generation_expires_before_the_clock_goes_back() {
+    let shape = Shape::Window {
+        rate: "0.01",
+        capacity: 187,
+        seconds: 2,
+        generations: 1,
+    };
+    let steps = [
+        send(&[Op::Reserve("w2".into(), shape)]),
+        send(&[Op::Add("w2".into(), 1934, 51)]),
+        Step::Pass(9000),
+        Step::Expire,
+        Step::Log,
+        Step::Thread(2, 26),
+        Step::Disk(Fault::Loses),
+        send(&[Op::SetRange("s0".into(), 1000, b'a', 2)]),
+        Step::Pass(-365 * 86_400_000),
+        Step::Restart(End::Stop),
+    ];
+    check(&[], &steps);
+}
+
 /// An earlier finding, of which only these steps were kept: a key was missing. Between them a rewrite may
 /// begin and the log's writer may have its turn.
 #[test]
