@@ -34,8 +34,9 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
         keyless,
     } = *tally;
     let repeats = if args.repeated { kept } else { records - kept };
+    let noun = if repeats == 1 { "repeat" } else { "repeats" };
     let [records, kept, repeats] = [records, kept, repeats].map(grouped);
-    let mut text = format!("{records} records in, {kept} out, {repeats} repeats");
+    let mut text = format!("{records} records in, {kept} out, {repeats} {noun}");
     if keyless > 0 {
         let keyless = grouped(keyless);
         text += &format!("; {keyless} had no such field and are no repeats");
