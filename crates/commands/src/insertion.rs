@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::bf::advance::Begun;
+use crate::error::CommandError;
 use crate::run::{Changes, Run};
 
 /// How a log replays the insertions of a command.
@@ -36,7 +37,28 @@ pub(crate) struct Insertion<'a> {
     items: SmallVec<[&'a [u8]; 16]>,
 }
 
+/// The lists of fewer items are small blocks, for which hosts keep memory.
+const FEW_ITEMS: usize = 1 << 14;
+
+/// Makes room for something about each of so many items, before anything is changed.
+pub(crate) fn reserve<T>(list: &mut Vec<T>, items: usize) -> Result<(), CommandError> {
+    let reserved = list.try_reserve_exact(items);
+    reserved.map_err(|_| CommandError::OutOfMemory)
+}
+
 impl<'a> Insertion<'a> {
+    /// Makes room for so many items and the words before them, before anything is changed.
+    #[inline]
+    pub(crate) fn reserve(&mut self, items: usize) -> Result<(), CommandError> {
+        /// The command, the key and what stands between it and the items.
+        const WORDS: usize = 4;
+        if items < FEW_ITEMS {
+            return Ok(());
+        }
+        let reserved = self.items.try_reserve_exact(items.saturating_add(WORDS));
+        reserved.map_err(|_| CommandError::OutOfMemory)
+    }
+
     /// The filter was created, and has this header.
     pub(crate) fn create(&mut self, header: Vec<u8>) {
         self.header = Some(header);
@@ -62,9 +84,9 @@ impl<'a> Insertion<'a> {
     /// nothing else was changed.
     #[inline]
     pub(crate) fn note_request(
-        &self,
+        &mut self,
         replayed: &Replayed,
-        request: &Run<'_>,
+        request: &Run<'a>,
         items: usize,
         changes: &mut dyn Changes,
     ) {
@@ -79,19 +101,18 @@ impl<'a> Insertion<'a> {
     }
 
     /// Notes what was changed.
-    pub(crate) fn note(&self, replayed: &Replayed, key: &[u8], changes: &mut dyn Changes) {
+    pub(crate) fn note(&mut self, replayed: &Replayed, key: &'a [u8], changes: &mut dyn Changes) {
+        if !self.items.is_empty() {
+            // The command is written before its items: a list of its own would be as long again.
+            let words = [replayed.add, key].into_iter();
+            let words = words.chain(replayed.before_items.iter().copied());
+            self.items.insert_many(0, words);
+        }
         let header = self.header.as_deref();
         let create = header.map(|header| [replayed.create, key, b"1", header]);
         let begun = self.advance.map(|(count, began)| Begun::new(count, began));
         let advance = begun.as_ref().map(|begun| begun.command(key));
-        let mut add: Vec<&[u8]> = Vec::new();
-        if !self.items.is_empty() {
-            add.reserve_exact(2 + replayed.before_items.len() + self.items.len());
-            add.extend([replayed.add, key]);
-            add.extend_from_slice(replayed.before_items);
-            add.extend_from_slice(&self.items);
-        }
-        let add = Some(add.as_slice()).filter(|add| !add.is_empty());
+        let add = Some(self.items.as_slice()).filter(|add| !add.is_empty());
         let (create, advance) = (
             create.as_ref().map(|it| &it[..]),
             advance.as_ref().map(|it| &it[..]),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use everbloom::hash::Key;
 use everbloom_commands::command::{KeySpec, ONE_KEY};
-use everbloom_commands::flags::{READONLY, WRITE};
+use everbloom_commands::flags::{DENYOOM, READONLY, WRITE};
 use everbloom_commands::{Action, Answers, Args, Context, Function, KeySource};
 use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
@@ -239,6 +239,14 @@ impl Registered {
             self.handler,
             Handler::Filter(Bloom(_) | Cuckoo(_)) | Handler::Text(_)
         )
+    }
+
+    /// Whether room for an answer to each argument is made before it runs. Without, a command that
+    /// takes memory or looks up many items is refused while it has changed nothing; one that frees
+    /// memory must run.
+    #[inline]
+    pub fn reserves_answers(&self) -> bool {
+        self.is_on_value() || self.row.flags.has(DENYOOM)
     }
 
     /// The subcommand that a call of this command names, or this command if it has none. It itself

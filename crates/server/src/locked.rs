@@ -60,10 +60,15 @@ impl<'k> Locked<'k> {
     #[cold]
     fn log_removed(&mut self) {
         let expired = self.view.take_expired();
-        for (db, key) in &expired {
+        for (db, key) in &expired.keys {
             self.record.expired(*db, key);
         }
-        self.server.stats.expired(expired.len());
+        if expired.unlisted > 0 {
+            self.record.lose();
+        }
+        self.server
+            .stats
+            .expired(expired.keys.len() + expired.unlisted);
     }
 
     /// Moves the record into the journal, then unlocks the shards. The replies of a session that

@@ -386,11 +386,76 @@ fn requests_of_many_arguments_are_refused_when_there_is_no_memory_for_them() {
     let _alone = ALONE.lock();
     let running = server(settings());
     let setup = [words("SET short abc"), words("BF.RESERVE f 0.01 100000")];
-    for start in ["MGET", "BF.MEXISTS f"] {
+    let fixed = "BF.INSERT new CAPACITY 66000 NONSCALING ITEMS";
+    for start in [
+        "MGET",
+        "BF.MEXISTS f",
+        "BF.MADD f",
+        fixed,
+        "CF.INSERT new CAPACITY 100000 ITEMS",
+        "BITOP OR new short",
+    ] {
         let mut request = words(start);
         request.extend((0..66_000).map(|item| format!("{item}").into_bytes()));
         assert!(check(&running, &setup, &request) > 2, "{start}");
         assert!(check_queued(&running, &setup, &request) > 2, "{start}");
+    }
+}
+
+/// Each operation of BITFIELD has a place in two lists, and each pair of MSET has one.
+#[test]
+fn requests_of_many_operations_are_refused_when_there_is_no_memory_for_them() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let mut bitfield = words("BITFIELD k");
+    let mut mset = words("MSET short x");
+    for number in 0..33_000 {
+        bitfield.extend(words(&format!("SET u8 #{} {}", number % 999, number % 256)));
+        mset.extend(words(&format!("{number} v")));
+    }
+    for request in [bitfield, mset] {
+        assert!(check(&running, &[words("SET short abc")], &request) > 2);
+    }
+}
+
+/// A command that frees memory runs without any. So does one that finds many keys expired, whose
+/// log is rewritten then.
+#[test]
+fn many_keys_are_removed_without_memory() {
+    const KEYS: i64 = 40_000;
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.data.dir = Some(dir.path().into());
+    settings.data.appendonly = true;
+    settings.data.save = Vec::new();
+    let running = server(settings.clone());
+    running.wait_until_loaded();
+    let mut client = Client::of(&running);
+    let names = || (0..KEYS).map(|key| key.to_string().into_bytes());
+    let mut mset = words("MSET");
+    mset.extend(names().flat_map(|name| [name, b"v".to_vec()]));
+    let mut delete = words("DEL");
+    delete.extend(names());
+    let mut encoded = Vec::new();
+    encode_request(&delete, &mut encoded);
+    for expires in [false, true] {
+        client.call(&mset);
+        client.ok("SET kept v");
+        if expires {
+            client.ok("DEBUG SET-ACTIVE-EXPIRE 0");
+            for name in names() {
+                client.call(&[b"PEXPIRE".to_vec(), name, b"1".to_vec()]);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        NONE.store(true, Ordering::SeqCst);
+        let reply = exchange(&mut client, &encoded);
+        NONE.store(false, Ordering::SeqCst);
+        let deleted = if expires { 0 } else { KEYS };
+        assert_eq!(reply, Some(Reply::from(deleted)));
+        assert_eq!(client.number("DBSIZE"), 1);
+        assert_eq!(loaded(&settings, dir.path()), client.digest());
     }
 }
 

@@ -61,12 +61,17 @@ impl Record {
             return true;
         }
         let bytes = words.iter().map(|word| word.len() + MAX_FRAMING_BYTES);
-        self.reserve_bytes(bytes.sum())
+        self.reserve_bytes(bytes.sum::<usize>() + MAX_OTHER_BYTES)
     }
 
     /// The same for a record of about so many bytes.
     pub fn reserve_bytes(&mut self, bytes: usize) -> bool {
         !self.wanted || bytes < RECORD_BYTES.get() || self.commands.try_reserve_exact(bytes).is_ok()
+    }
+
+    /// There was no memory to record a change. The log is rewritten from memory.
+    pub fn lose(&mut self) {
+        self.lost |= self.wanted;
     }
 
     /// Records that a key was removed because it expired.
@@ -174,6 +179,10 @@ struct Queue {
 /// The most bytes that an argument takes besides its own: `$`, its length, two line ends. Their
 /// number takes as many at most.
 const MAX_FRAMING_BYTES: usize = 25;
+
+/// The most bytes that a record has besides its request: the selection of a database, a new filter's
+/// header, the commands around.
+const MAX_OTHER_BYTES: usize = 4096;
 
 impl Default for Journal {
     fn default() -> Self {

@@ -4,7 +4,7 @@ use super::Parameters;
 use super::insertion::{Owner, filter_or_new, insert_items};
 use crate::context::LazyContext;
 use crate::error::CommandError;
-use crate::insertion::{Insertion, Replayed};
+use crate::insertion::{Insertion, Replayed, reserve};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
 use everbloom::ScalableBloomFilter;
@@ -53,7 +53,8 @@ pub fn add(
     changes.touch();
     let mut added = Insertion::default();
     let missing = || context.defaults.into();
-    let filter = match filter_or_new(context, missing, slot, &mut added) {
+    let begun = added.reserve(items.len());
+    let filter = match begun.and_then(|()| filter_or_new(context, missing, slot, &mut added)) {
         Ok(filter) => filter,
         Err(error) => return run.refuse(error, answers),
     };
@@ -103,15 +104,22 @@ pub(super) fn insert_all<'a>(
     added: &mut Insertion<'a>,
     answers: &mut dyn Answers,
 ) -> Result<&'static Replayed, CommandError> {
+    added.reserve(items.len())?;
+    // A new filter may be a fixed one.
+    let may_end = slot.filter()?;
+    let may_end = may_end.is_none_or(|filter| may_end_early(filter, items.len()));
+    let mut results = Vec::new();
+    if may_end {
+        reserve(&mut results, items.len())?;
+    }
     let filter = filter_or_new(context, missing, slot, added)?;
     let (owner, replayed) = (Owner::OneRequest, replayed(context, filter));
-    let (each, may_end) = (items.iter().copied(), may_end_early(filter, items.len()));
+    let each = items.iter().copied();
     let element = |answers: &mut dyn Answers, result| match result {
         Ok(new) => answers.boolean(new),
         Err(error) => answers.element_error(error),
     };
     if may_end {
-        let mut results = Vec::with_capacity(items.len());
         let emit = |result| results.push(result);
         insert_items(context, filter, added, each, owner, emit);
         answers.array(results.len());

@@ -29,19 +29,21 @@ pub fn clear(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> 
 pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
     allowed(context, MERGE)?;
     let (destination, sources) = slots.split_first().ok_or(CommandError::NotFound)?;
-    let sources = sources.iter().map(|slot| slot.required());
-    let sources: Vec<&ScalableBloomFilter> = sources.collect::<Result<_, _>>()?;
+    for slot in sources {
+        slot.required()?;
+    }
+    let sources = sources.iter().filter_map(|slot| slot.lenient());
     let first = match destination {
-        ReadSlot::Missing => *sources.first().ok_or(CommandError::NotFound)?,
+        ReadSlot::Missing => sources.clone().next().ok_or(CommandError::NotFound)?,
         slot => slot.required()?,
     };
-    let bytes = [first].into_iter().chain(sources.iter().copied());
+    let bytes = [first].into_iter().chain(sources.clone());
     let bytes = bytes.fold(0_u64, |sum, filter| sum.saturating_add(filter.stream_len()));
     if bytes > context.max_new_filter_bytes() {
         return Err(CommandError::InsufficientMemory.into());
     }
     // A log repeats the command without a clock, so no window may begin again here.
-    let mut windows = [first].into_iter().chain(sources.iter().copied());
+    let mut windows = [first].into_iter().chain(sources.clone());
     let is_ahead =
         |now| windows.any(|filter| filter.window().is_some_and(|it| it.is_ahead_of(now)));
     if context.clock().is_some_and(is_ahead) {

@@ -38,6 +38,7 @@ fn add_run(
     let items = run.items(name)?;
     changes.touch();
     let mut added = Insertion::default();
+    added.reserve(items.len())?;
     let filter = begin(context, &context.cuckoo, slot, &mut added)?;
     let emit = |result| match result {
         Ok(new) => answers.boolean(new),

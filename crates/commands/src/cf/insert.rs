@@ -76,6 +76,7 @@ pub fn insert<const ABSENT: bool>(
         }
         let (items, missing) = (insert.items, &insert.parameters);
         let mut added = Insertion::default();
+        added.reserve(items.len())?;
         let filter = begin(context, missing, slot, &mut added)?;
         answers.array(items.len());
         let as_booleans = which == Which::All && context.protocol == Protocol::Resp3;

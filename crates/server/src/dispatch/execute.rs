@@ -163,7 +163,7 @@ fn run_admitted(
         }
         Some(Done::Reply(reply)) => Some(reply.into()),
         Some(Done::Rest(rest)) => Some(run::finish(&mut turn.call(command, args).0, rest)),
-        None if command.is_on_value() && !reserve_answers(args.len(), turn.out) => {
+        None if command.reserves_answers() && !reserve_answers(args.len(), turn.out) => {
             Some(error::out_of_memory().into())
         }
         None => {

@@ -152,8 +152,10 @@ fn run(
     };
     let begun = Instant::now();
     // The earlier commands may have used all allowed memory.
-    let refused = refused_for_memory(inner.server, inner.settings, inner.command)
-        .or_else(|| (!reserve_answers(args.len(), answers.out)).then(error::out_of_memory));
+    let reserves = queued.command.reserves_answers();
+    let mut lacks_memory = || reserves && !reserve_answers(args.len(), answers.out);
+    let refused = refused_for_memory(inner.server, inner.settings, inner.command);
+    let refused = refused.or_else(|| lacks_memory().then(error::out_of_memory));
     let run = || run_locked(&mut inner, locked, answers).map(Outcome::into_reply);
     let reply = refused.or_else(run);
     if let Some(reply) = reply {

@@ -8,7 +8,7 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::subcommand::subcommand;
-use super::{Call, Command, error};
+use super::{Call, Command, error, gather};
 use crate::address::Address;
 use crate::clients::Client;
 use everbloom_store::clock::Now;
@@ -126,9 +126,9 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
             false => Some(Vec::new()),
         },
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
-            let ids = ids.iter().map(|id| client_id(id));
-            let ids = ids.collect::<Option<_>>();
-            Some(ids.ok_or_else(|| Reply::error("ERR Invalid client ID"))?)
+            let invalid = || Reply::error("ERR Invalid client ID");
+            let ids = ids.iter().map(|id| client_id(id).ok_or_else(invalid));
+            Some(gather(ids)?)
         }
         _ => return Err(error::syntax()),
     };

@@ -7,7 +7,7 @@ use everbloom_resp::Reply;
 
 use super::Handler::{Filter, Plain};
 use super::subcommand::{help, subcommand};
-use super::{Call, Command, count, error, map};
+use super::{Call, Command, count, error, gather, map};
 use crate::call::Registry;
 use crate::glob;
 
@@ -144,23 +144,22 @@ impl Described {
 }
 
 /// The named commands, or all.
-fn asked(call: &Call<'_>) -> Vec<Option<Described>> {
+fn asked(call: &Call<'_>) -> Result<Vec<Option<Described>>, Reply> {
     match call.args().rest() {
-        [] => all(call.registry).map(Some).collect(),
-        names => names.iter().map(|n| find(call.registry, n)).collect(),
+        [] => gather(all(call.registry).map(|found| Ok(Some(found)))),
+        names => gather(names.iter().map(|n| Ok(find(call.registry, n)))),
     }
 }
 
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let describe = |found: Option<Described>| found.map_or(Reply::Null, |found| found.describe());
-    Ok(Reply::Array(
-        asked(call).into_iter().map(describe).collect(),
-    ))
+    let found = asked(call)?.into_iter();
+    gather(found.map(|found| Ok(describe(found)))).map(Reply::Array)
 }
 
 fn docs(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let found = asked(call).into_iter().flatten();
-    Ok(Reply::Map(found.map(|found| found.document()).collect()))
+    let found = asked(call)?.into_iter().flatten();
+    gather(found.map(|found| Ok(found.document()))).map(Reply::Map)
 }
 
 /// Redis derives most categories from flags and group, and so does this server, in Redis's order.
@@ -278,9 +277,8 @@ fn get_keys(call: &mut Call<'_>) -> Result<Reply, Reply> {
             "ERR Invalid number of arguments specified for command",
         ));
     }
-    Ok(Reply::Array(
-        command.keys.of(args).map(Reply::bulk).collect(),
-    ))
+    let keys = command.keys.of(args);
+    gather(keys.map(|key| Ok(Reply::bulk(key)))).map(Reply::Array)
 }
 
 #[cfg(test)]

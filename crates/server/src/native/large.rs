@@ -11,7 +11,7 @@ use std::sync::Arc;
 use everbloom::ScalableBloomFilter;
 use everbloom_commands::bf::replace::Replaced;
 use everbloom_commands::table::ReplaceFn;
-use everbloom_commands::{CommandError, Context, Filter, ReadSlot};
+use everbloom_commands::{CommandError, Context, Filter};
 use everbloom_files::rdb::payload::{self, DumpError, RestoreError};
 use everbloom_files::{OutOfMemory, Outline, Value};
 use everbloom_resp::Reply;
@@ -20,7 +20,7 @@ use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, View};
 use everbloom_store::reader::{Copied, Reader};
 
-use super::{Call, Selected, bulk, error};
+use super::{Call, Selected, bulk, error, gather};
 use crate::dispatch::value::read_slot;
 use crate::holds::Hold;
 use crate::locked::Locked;
@@ -211,7 +211,7 @@ pub fn replace(
     reads_bits: bool,
 ) -> Result<Outcome, Reply> {
     let context = call.context();
-    let values = values_of(call, locked);
+    let values = gather(values_of(call, locked).map(Ok))?;
     let filters = values.iter().flatten();
     let bytes = filters
         .clone()
@@ -225,7 +225,7 @@ pub fn replace(
         let keys = call.command.keys.of(call.args);
         let making = Making {
             server: Arc::clone(call.server),
-            sources: keys.map(|key| (Source::new(call, key), None)).collect(),
+            sources: gather(keys.map(|key| Ok((Source::new(call, key), None))))?,
             function,
             context,
             is_again: false,
@@ -233,16 +233,15 @@ pub fn replace(
         };
         return Ok(making.work().into());
     }
-    let slots: Vec<ReadSlot<'_>> = values.iter().map(|value| read_slot(*value)).collect();
+    let slots = gather(values.iter().map(|value| Ok(read_slot(*value))))?;
     let made = function(&context.into(), call.args, &slots)?;
     Ok(store(call, locked, made))
 }
 
 /// The values of all keys of a command.
-fn values_of<'v>(call: &Call<'_>, view: &'v View<'_>) -> Vec<Option<&'v Value>> {
+fn values_of<'v>(call: &Call<'_>, view: &'v View<'_>) -> impl Iterator<Item = Option<&'v Value>> {
     let keys = call.command.keys.of(call.args);
-    let value = |key| view.get(call.session.db, key).map(|entry| &entry.value);
-    keys.map(value).collect()
+    keys.map(|key| view.get(call.session.db, key).map(|entry| &entry.value))
 }
 
 /// Stores the filter that the first key holds from now on.
@@ -281,16 +280,19 @@ impl Making {
         Work::new(move |request| {
             if self.is_again {
                 let keys = self.sources.iter();
-                let keys = keys.map(|(source, _)| (source.db, source.key.clone()));
-                self.hold = Some(Hold::new(&self.server, keys.collect()));
+                let keys = keys.map(|(source, _)| Ok((source.db, source.key.clone())));
+                match gather(keys) {
+                    Ok(keys) => self.hold = Some(Hold::new(&self.server, keys)),
+                    Err(refusal) => return Done::Reply(refusal),
+                }
             }
             let copied = self.copy();
             let slots = self.sources.iter();
-            let slots = slots.map(|(_, copy)| read_slot(copy.as_ref().map(Copied::value)));
-            let slots: Vec<ReadSlot<'_>> = slots.collect();
-            let made = copied.is_ok();
-            let made = made.then(|| (self.function)(&self.context.into(), request, &slots));
-            drop(slots);
+            let slots = slots.map(|(_, copy)| Ok(read_slot(copy.as_ref().map(Copied::value))));
+            let slots = copied
+                .and_then(|()| gather(slots).map_err(|_| OutOfMemory))
+                .ok();
+            let made = slots.map(|slots| (self.function)(&self.context.into(), request, &slots));
             let (mut making, mut made) = (Some(self), made);
             Done::Rest(Box::new(move |call, locked| {
                 Making::finish(&mut making, &mut made, call, locked)

@@ -47,6 +47,7 @@ pub mod testing;
 pub mod transaction;
 pub mod walk;
 
+use everbloom::host::memory;
 use everbloom_commands::Args;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
@@ -65,11 +66,38 @@ pub fn count(n: usize) -> Reply {
 
 /// A string as a reply, if there is memory for it.
 pub fn bulk(bytes: &[u8]) -> Result<Reply, Reply> {
+    copy_of(bytes).map(Reply::Bulk)
+}
+
+/// A copy of an argument or a string, if there is memory for it.
+pub fn copy_of(bytes: &[u8]) -> Result<Vec<u8>, Reply> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(bytes.len())
         .map_err(|_| error::out_of_memory())?;
     copy.extend_from_slice(bytes);
-    Ok(Reply::Bulk(copy))
+    Ok(copy)
+}
+
+/// A list of what a command finds for each of its arguments or keys, if there is memory for it: they
+/// may be any number.
+pub fn gather<T>(found: impl Iterator<Item = Result<T, Reply>>) -> Result<Vec<T>, Reply> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(found.size_hint().0)
+        .map_err(|_| error::out_of_memory())?;
+    for one in found {
+        append(&mut list, one?)?;
+    }
+    Ok(list)
+}
+
+/// Appends to such a list.
+pub fn append<T>(list: &mut Vec<T>, one: T) -> Result<(), Reply> {
+    // Many small blocks use what is kept for small ones.
+    if memory::is_short() || list.try_reserve(1).is_err() {
+        return Err(error::out_of_memory());
+    }
+    list.push(one);
+    Ok(())
 }
 
 /// A map whose keys are these names.

@@ -8,7 +8,7 @@ use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_resp::Reply;
 
 use super::{
-    Call, Command, Selected, bulk, count, error, flag, next_integer, reads, selects, writes,
+    Call, Command, Selected, bulk, count, error, flag, gather, next_integer, reads, selects, writes,
 };
 use crate::locked::Locked;
 use everbloom_files::{OutOfMemory, Text, Value};
@@ -70,15 +70,11 @@ fn get(_: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
 
 fn mget(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     let keys = call.args().rest();
-    let mut texts = Vec::new();
-    texts
-        .try_reserve_exact(keys.len())
-        .map_err(|_| error::out_of_memory())?;
-    for key in keys {
-        let text = text_of(call.look_up(view, key)).ok().flatten();
-        texts.push(text.map_or(Ok(Reply::Null), bulk)?);
-    }
-    Ok(Reply::Array(texts))
+    let text = |key: &&[u8]| text_of(call.look_up(view, key)).ok().flatten();
+    let texts = keys
+        .iter()
+        .map(|key| text(key).map_or(Ok(Reply::Null), bulk));
+    Ok(Reply::Array(gather(texts)?))
 }
 
 /// MSET, or MSETNX, which changes nothing if a key exists.
@@ -88,8 +84,7 @@ fn mset(call: &Call<'_>, view: &mut Locked<'_>, only_new: bool) -> Result<Reply,
     if only_new && pairs.iter().any(|[key, _]| view.contains(db, key)) {
         return Ok(flag(false));
     }
-    let texts = pairs.iter().map(|[_, text]| new_text(text));
-    let texts: Vec<Value> = texts.collect::<Result<_, _>>()?;
+    let texts = gather(pairs.iter().map(|[_, text]| new_text(text)))?;
     for ([key, _], text) in pairs.iter().zip(texts) {
         view.insert(db, key, text, None);
     }

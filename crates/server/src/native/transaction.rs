@@ -9,7 +9,7 @@ use everbloom_resp::Reply;
 use everbloom_store::keyspace::Footprint;
 
 use super::Handler::{Exec, Plain};
-use super::{Call, Command};
+use super::{Call, Command, copy_of, error};
 use crate::session::{Transaction, Watch};
 use crate::watches::forget;
 
@@ -56,6 +56,9 @@ fn watch(call: &mut Call<'_>) -> Result<Reply, Reply> {
         if watches.any(|watch| watch.db == db && watch.key == *key) {
             continue;
         }
+        let reserved = call.session.watches.try_reserve(1);
+        let name = reserved.ok().and_then(|()| copy_of(key).ok());
+        let name = name.ok_or_else(error::out_of_memory)?;
         let keyspace = &call.server.store.keyspace;
         let mut view = Footprint::of_key(keyspace, key).lock(keyspace, true, call.now);
         let present = view.contains(db, key);
@@ -63,7 +66,7 @@ fn watch(call: &mut Call<'_>) -> Result<Reply, Reply> {
         drop(view);
         call.session.watches.push(Watch {
             db,
-            key: key.to_vec(),
+            key: name,
             version,
             present,
         });

@@ -8,7 +8,7 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::Handler::{ReadEach, WriteAll};
-use super::{Call, Command, count, error};
+use super::{Call, Command, append, count, error};
 use crate::glob;
 use crate::locked::Locked;
 use crate::system;
@@ -54,9 +54,9 @@ fn keys(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     for index in 0..SHARDS {
         view.with_shard(index, |shard| {
             let entries = shard.db(call.session.db).iter(call.now.ms);
-            let found = entries.filter(|(_, entry)| name_matches(entry, pattern));
-            names.extend(found.map(name));
-        });
+            let mut found = entries.filter(|(_, entry)| name_matches(entry, pattern));
+            found.try_for_each(|entry| append(&mut names, name(entry)))
+        })?;
     }
     Ok(Reply::Array(names))
 }
@@ -97,12 +97,15 @@ fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
         let name = entry.value.type_name().as_bytes();
         name.eq_ignore_ascii_case(wanted)
     };
-    let mut found = Vec::new();
+    let (mut found, mut listed) = (Vec::new(), Ok(()));
     let next = scan::step(view, call.session.db, cursor, count, |entry| {
         if name_matches(entry, name) && type_name.is_none_or(|wanted| has_type(entry, wanted)) {
-            found.push(Reply::bulk(entry.key()));
+            listed = listed
+                .clone()
+                .and(append(&mut found, Reply::bulk(entry.key())));
         }
     });
+    listed?;
     Ok(Reply::Array(vec![
         Reply::bulk(next.to_string()),
         Reply::Array(found),

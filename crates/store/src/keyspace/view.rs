@@ -69,9 +69,16 @@ pub struct View<'k> {
     removed: Vec<Removed>,
     keyspace: &'k Keyspace,
     now: Now,
-    /// Keys found expired and removed. The journal must record this before the command's own
-    /// effects.
-    expired: Vec<(usize, Box<[u8]>)>,
+    expired: Expired,
+}
+
+/// Keys found expired and removed. The journal must record this before the command's own effects.
+#[derive(Debug, Default)]
+pub struct Expired {
+    /// The keys, with their databases.
+    pub keys: Vec<(usize, Box<[u8]>)>,
+    /// How many more there were, for which there was no memory.
+    pub unlisted: usize,
 }
 
 impl<'k> View<'k> {
@@ -98,7 +105,7 @@ impl<'k> View<'k> {
             removed: Vec::new(),
             keyspace,
             now,
-            expired: Vec::new(),
+            expired: Expired::default(),
         }
     }
 
@@ -214,8 +221,12 @@ impl<'k> View<'k> {
         let db = shard.db_mut(at.db);
         let gone = db.discard(at.hash, at.key);
         keyspace.settle(db);
-        self.removed.extend(gone.map(Removed::Entry));
-        self.expired.push((at.db, at.key.into()));
+        retire(&mut self.removed, gone.map(Removed::Entry));
+        // Few always find memory.
+        match self.expired.keys.try_reserve(1).is_ok() || self.expired.keys.is_empty() {
+            true => self.expired.keys.push((at.db, at.key.into())),
+            false => self.expired.unlisted += 1,
+        }
     }
 
     /// The live entry of a key.
@@ -293,7 +304,7 @@ impl<'k> View<'k> {
         let old = self.with_live(&at, |db, now| {
             Some(db.insert(at.hash, Entry::new(key, value, expires_at, now.clock)))
         });
-        self.removed.extend(old.flatten().map(Removed::Entry));
+        retire(&mut self.removed, old.flatten().map(Removed::Entry));
     }
 
     /// Removes a live entry; its memory is freed after the locks.
@@ -301,7 +312,7 @@ impl<'k> View<'k> {
         let at = self.locate(db, key);
         let gone = self.with_live(&at, |db, _| db.discard(at.hash, key));
         let deleted = gone.is_some();
-        self.removed.extend(gone.map(Removed::Entry));
+        retire(&mut self.removed, gone.map(Removed::Entry));
         deleted
     }
 
@@ -334,7 +345,7 @@ impl<'k> View<'k> {
                 let (held, left) = shard.flush(db, now, |key| keyspace.hash(key));
                 keys += held;
                 keyspace.settle(shard.db_mut(db));
-                self.removed.extend(left.map(Removed::Db));
+                retire(&mut self.removed, left.map(Removed::Db));
             }
         }
         keys
@@ -356,11 +367,11 @@ impl<'k> View<'k> {
     /// Whether keys were found expired and removed since [`take_expired`](Self::take_expired).
     #[inline]
     pub fn has_removed_expired(&self) -> bool {
-        !self.expired.is_empty()
+        !self.expired.keys.is_empty()
     }
 
-    /// The keys found expired and removed since the last call, with their databases.
-    pub fn take_expired(&mut self) -> Vec<(usize, Box<[u8]>)> {
+    /// The keys found expired and removed since the last call.
+    pub fn take_expired(&mut self) -> Expired {
         mem::take(&mut self.expired)
     }
 
@@ -386,6 +397,15 @@ impl<'k> View<'k> {
             _ => None,
         }
         .expect("the shard of every key to be written is held exclusively")
+    }
+}
+
+/// Keeps what was removed until the locks are gone. Without memory for that it is freed at once.
+fn retire(removed: &mut Vec<Removed>, one: Option<Removed>) {
+    if let Some(one) = one
+        && removed.try_reserve(1).is_ok()
+    {
+        removed.push(one);
     }
 }
 

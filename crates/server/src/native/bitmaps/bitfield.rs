@@ -7,7 +7,7 @@ use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
 
 use super::super::strings::{change, text_of};
-use super::super::{Call, error, next_integer};
+use super::super::{Call, append, error, gather, next_integer};
 use super::bits;
 use super::single::{BAD_OFFSET, checked_offset};
 use crate::locked::Locked;
@@ -151,7 +151,7 @@ impl FieldOperation {
                 None => None,
                 Some(change) => Some((change, next_integer(&mut args)?, overflow)),
             };
-            operations.push(FieldOperation { field, change });
+            append(&mut operations, FieldOperation { field, change })?;
         }
         Ok(operations)
     }
@@ -191,9 +191,9 @@ impl FieldOperation {
 }
 
 /// The replies to operations that change nothing.
-fn replies(operations: &[FieldOperation], text: &[u8]) -> Reply {
-    let replies = operations.iter().map(|one| one.evaluate(text).0);
-    Reply::Array(replies.collect())
+fn replies(operations: &[FieldOperation], text: &[u8]) -> Result<Reply, Reply> {
+    let replies = operations.iter().map(|one| Ok(one.evaluate(text).0));
+    gather(replies).map(Reply::Array)
 }
 
 /// `BITFIELD key [GET type offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET type offset value |
@@ -204,7 +204,7 @@ pub fn bitfield(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> 
     let operations = FieldOperation::parse_all(args, call.settings.proto_max_bulk_len)?;
     let Some(last_bit) = operations.iter().filter_map(FieldOperation::last_bit).max() else {
         let text = text_of(call.look_up(view, key))?.unwrap_or_default();
-        return Ok(replies(&operations, text));
+        return replies(&operations, text);
     };
     let changes = |text: &[u8]| {
         let mut changes = operations.iter().map(|one| one.evaluate(text).1);
@@ -213,12 +213,16 @@ pub fn bitfield(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> 
     if let Some(text) = text_of(view.get(db, key))?
         && !changes(text)
     {
-        return Ok(replies(&operations, text));
+        return replies(&operations, text);
     }
+    let mut replies = Vec::new();
+    let reserved = replies.try_reserve_exact(operations.len());
+    reserved.map_err(|_| error::out_of_memory())?;
     // The string grows even if no number is written.
-    let replies = change(view, (db, key), |text| {
+    change(view, (db, key), |text| {
         bits::reach(text, last_bit)?;
-        Ok(operations.iter().map(|one| one.run(text)).collect())
+        replies.extend(operations.iter().map(|one| one.run(text)));
+        Ok(())
     })?;
     view.log(db, call.args);
     Ok(Reply::Array(replies))
@@ -234,7 +238,7 @@ pub fn bitfield_ro(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
         return Err(Reply::error(text));
     }
     let text = text_of(call.look_up(view, key))?.unwrap_or_default();
-    Ok(replies(&operations, text))
+    replies(&operations, text)
 }
 
 #[cfg(test)]

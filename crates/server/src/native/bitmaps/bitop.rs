@@ -6,7 +6,7 @@ use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 
 use super::super::strings::text_of;
-use super::super::{Call, count, error};
+use super::super::{Call, count, error, gather};
 use super::bits::{self, Junction};
 use crate::locked::Locked;
 
@@ -48,10 +48,10 @@ pub fn bitop(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
         return Err(Reply::error(text));
     }
     let texts = keys.iter().map(|key| text_of(call.look_up(view, key)));
-    let texts: Vec<Option<&[u8]>> = texts.collect::<Result<_, _>>()?;
+    let texts: Vec<Option<&[u8]>> = gather(texts)?;
     let absent = keys.iter().zip(&texts).filter(|(_, text)| text.is_none());
-    let absent: Vec<&[u8]> = absent.map(|(key, _)| *key).collect();
-    let texts: Vec<&[u8]> = texts.into_iter().map(Option::unwrap_or_default).collect();
+    let absent: Vec<&[u8]> = gather(absent.map(|(key, _)| Ok(*key)))?;
+    let texts: Vec<&[u8]> = gather(texts.into_iter().map(|text| Ok(text.unwrap_or_default())))?;
     let result = combined(how, &texts).map_err(|_| error::out_of_memory())?;
     // The log must say that a key had expired: during a replay it may not have.
     for key in absent {
