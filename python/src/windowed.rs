@@ -1,6 +1,7 @@
 //! `everbloom.WindowedBloomFilter`.
 
-use everbloom::{ScalableBloomFilter as Inner, Span, Window};
+use everbloom::host::Window;
+use everbloom::{ScalableBloomFilter as Inner, Span};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
@@ -165,7 +166,7 @@ impl WindowedBloomFilter {
             let kept = kept.into_iter().flatten();
             kept.map(|generation| {
                 let own = layers.by_ref().take(generation.layers as usize);
-                (generation.began, own.map(everbloom::Layer::len).sum())
+                (generation.began, own.map(everbloom::host::Layer::len).sum())
             })
             .collect()
         })

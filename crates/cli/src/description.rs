@@ -1,6 +1,7 @@
 //! What `info` shows of a filter.
 
-use everbloom::{Stats, Window};
+use everbloom::Stats;
+use everbloom::host::Window;
 
 /// A filter of this program or of another one.
 #[derive(Debug)]

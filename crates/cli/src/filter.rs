@@ -6,9 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use everbloom::dcso::DcsoFilter;
+use everbloom::host::Layer;
 use everbloom::redisbloom::FilterParts;
 use everbloom::{
-    BloomFilter, FilterHasher, InsertError, Layer, Layout, ScalableBloomFilter, Stats, UnionError,
+    BloomFilter, FilterHasher, InsertError, Layout, ScalableBloomFilter, Stats, UnionError,
 };
 
 use crate::description::Description;

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use everbloom::host::Capture;
+use everbloom::host::Layer;
 use everbloom::redisbloom::{Check, ChunkError, CuckooParts, FilterParts};
-use everbloom::{CuckooFilter, Layer, Layout, ScalableBloomFilter};
+use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
 
 /// A filter of any family: what one key holds.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@
 //! - [`redisbloom`]: for programs that exchange filters with RedisBloom
 //! - [`guava`]: finds items in filters that Guava, in Java, wrote
 //! - [`dcso`]: finds items in filters of DCSO's tool, such as CIRCL's hashlookup, and makes them
-//! - [`host`]: for hosts of many filters, such as a server
+//! - [`host`]: for hosts of many filters, such as a server; without a promise for later versions
 //!
 //! # Features
 //!
@@ -48,10 +48,10 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
 pub use bloom::atomic::AtomicBloomFilter;
 pub use bloom::builder::{BloomBuilder, ScalableBuilder};
 pub use bloom::fixed::BloomFilter;
-pub use bloom::scalable::{Inserted, ScalableBloomFilter};
+pub use bloom::scalable::ScalableBloomFilter;
 pub use bloom::sets::{ShrinkError, UnionError};
 pub use bloom::stats::Stats;
-pub use bloom::window::{Generation, MAX_GENERATIONS, Span, Window};
+pub use bloom::window::Span;
 pub use bloom::windowed::WindowedBloomFilter;
 pub use cuckoo::CuckooFilter;
 pub use cuckoo::builder::CuckooBuilder;
@@ -62,5 +62,4 @@ pub use formats::bytes::{BloomView, BytesError};
 pub use formats::{bytes, dcso, guava, redisbloom};
 pub use hash::filter_hasher::FilterHasher;
 pub use hash::item::{Hashed, Item};
-pub use layer::Layer;
 pub use layer::layout::Layout;

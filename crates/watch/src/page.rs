@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use everbloom::Generation;
+use everbloom::host::Generation;
 use everbloom::redisbloom::FilterParts;
 use everbloom_commands::filter::Parts;
 use everbloom_commands::metrics::Metrics;

@@ -165,7 +165,7 @@ fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), F
     let first = filter.layers().first();
     let made_for = match window {
         Some(window) => window.capacity,
-        None => first.map_or(0, everbloom::Layer::capacity),
+        None => first.map_or(0, everbloom::host::Layer::capacity),
     };
     if let Some(capacity) = args.capacity
         && capacity != made_for

@@ -1,8 +1,9 @@
 //! The sizes of filters, and the search for the capacity or the rate that fits into some memory.
 
+use everbloom::host::Window;
 use everbloom::sizing::blocked::{self, BlockedSize, LARGE, MIN_RATE};
 use everbloom::sizing::{LayerSize, Rounding, textbook};
-use everbloom::{Span, Window, WindowedBloomFilter};
+use everbloom::{Span, WindowedBloomFilter};
 
 /// What kinds of filters a plan compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

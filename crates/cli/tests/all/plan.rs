@@ -151,7 +151,11 @@ fn a_window_takes_what_was_planned() {
     for item in 0..capacity * 5 / 4 {
         filter.insert_at(&item, item / (capacity / 40));
     }
-    let bits: u64 = filter.layers().iter().map(everbloom::Layer::bits).sum();
+    let bits: u64 = filter
+        .layers()
+        .iter()
+        .map(everbloom::host::Layer::bits)
+        .sum();
     assert_eq!(filter.layers().len(), 5);
     assert_eq!(planned, bits / 8);
 }

@@ -8,7 +8,8 @@ use crate::insertion::Insertion;
 use crate::slot::Slot;
 use everbloom::sizing::Rounding;
 
-use everbloom::{InsertError, Inserted, ScalableBloomFilter};
+use everbloom::host::Inserted;
+use everbloom::{InsertError, ScalableBloomFilter};
 use std::ops::ControlFlow;
 
 /// Whether the items belong to one request or to one each. This decides which items are not tried.

@@ -5,8 +5,9 @@ use crate::context::LazyContext;
 use crate::format::layout;
 use crate::run::{Answers, Run, count, map};
 use crate::slot::ReadSlot;
+use everbloom::ScalableBloomFilter;
 use everbloom::hash::Key;
-use everbloom::{Generation, Layer, ScalableBloomFilter, Window};
+use everbloom::host::{Generation, Layer, Window};
 use everbloom_resp::Reply;
 
 pub(crate) const STATS: &str = "bf.stats";

@@ -1,6 +1,7 @@
 //! The option WINDOW of BF.RESERVE and BF.INSERT.
 
-use everbloom::{MAX_GENERATIONS, Span, WindowedBloomFilter};
+use everbloom::host::MAX_GENERATIONS;
+use everbloom::{Span, WindowedBloomFilter};
 
 use crate::args::Args;
 use crate::error::CommandError;

@@ -3,9 +3,10 @@
 
 use std::convert::Infallible;
 
+use everbloom::Span;
 use everbloom::hash::Key;
+use everbloom::host::{Generation, MAX_GENERATIONS, Window};
 use everbloom::redisbloom::{FilterParts, Options};
-use everbloom::{Generation, MAX_GENERATIONS, Span, Window};
 
 /// The name of a field, for an error.
 pub(super) type Name = &'static str;

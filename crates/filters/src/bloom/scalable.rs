@@ -153,7 +153,8 @@ impl ScalableBloomFilter {
     /// An item that would need a new layer of more than `max_layer_bytes` is refused.
     ///
     /// ```
-    /// use everbloom::{InsertError, Inserted, ScalableBloomFilter};
+    /// use everbloom::host::Inserted;
+    /// use everbloom::{InsertError, ScalableBloomFilter};
     /// use std::ops::ControlFlow;
     ///
     /// let mut seen = ScalableBloomFilter::builder().capacity(1).build()?;

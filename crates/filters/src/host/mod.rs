@@ -1,5 +1,9 @@
 //! For hosts of many filters, such as a server.
 //!
+//! This module has no promise: its names, and the methods of filters that are listed here, may
+//! change in any version. Bytes and answers never do.
+//!
+//! - [`Layer`], [`Window`] and [`Generation`]: the parts of a filter
 //! - prefetching the memory of several filters, see below
 //! - [`begin_capture`](crate::ScalableBloomFilter::begin_capture): any number of readers read a
 //!   filter in pieces, as it was at one moment, while it changes
@@ -39,6 +43,9 @@ mod sample;
 
 pub use crate::bits::blocks::Instructions;
 pub use crate::bits::memory::{prefetch_value as prefetch, zeros};
+pub use crate::bloom::scalable::Inserted;
+pub use crate::bloom::window::{Generation, MAX_GENERATIONS, Window};
+pub use crate::layer::Layer;
 pub use crate::layer::capture::Capture;
 pub use crate::limits::Limit;
 pub use cuckoo::Prepared;

@@ -1,8 +1,9 @@
 //! Filters that grew, put together: nothing is lost, and the error rates add up at most.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use everbloom::host::Layer;
 use everbloom::redisbloom::{Check, Options};
-use everbloom::{BloomFilter, Layer, Layout, ScalableBloomFilter, ShrinkError, UnionError};
+use everbloom::{BloomFilter, Layout, ScalableBloomFilter, ShrinkError, UnionError};
 use proptest::prelude::*;
 
 const SEED: u64 = 7;

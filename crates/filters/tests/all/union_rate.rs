@@ -93,7 +93,7 @@ fn a_window_keeps_its_rate_after_a_union() {
             let mut next = 3 << 32;
             for _ in 0..=generations {
                 let window = all.window().unwrap();
-                let items = window.items(all.layers().iter().map(everbloom::Layer::len));
+                let items = window.items(all.layers().iter().map(everbloom::host::Layer::len));
                 let has = items.last().map_or(0, |(_, items)| items);
                 let room = (plan * (1 + 2 * (seed / 3 % 2))).saturating_sub(has);
                 all.extend(next..next + room);

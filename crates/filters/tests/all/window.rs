@@ -4,11 +4,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
+use everbloom::host::Generation;
+use everbloom::host::Window;
 use everbloom::redisbloom::{Check, FilterParts, PartsError, ValkeyBloom};
-use everbloom::{
-    BloomView, BuildError, Generation, InsertError, Layout, ScalableBloomFilter, Span,
-};
-use everbloom::{UnionError, Window, WindowedBloomFilter};
+use everbloom::{BloomView, BuildError, InsertError, Layout, ScalableBloomFilter, Span};
+use everbloom::{UnionError, WindowedBloomFilter};
 use proptest::prelude::*;
 
 fn window(capacity: u64, rate: f64, span: Span, generations: u32) -> WindowedBloomFilter {
@@ -128,7 +128,7 @@ fn the_rate_holds_before_a_rotation_and_the_bits_are_those_computed() {
             found < expected + 4.0 * expected.sqrt(),
             "g = {generations}: {found} of {expected}"
         );
-        let all: u64 = seen.layers().iter().map(everbloom::Layer::bits).sum();
+        let all: u64 = seen.layers().iter().map(everbloom::host::Layer::bits).sum();
         let per_item = all as f64 / capacity as f64;
         assert!(
             (per_item - bits).abs() < 0.1,
@@ -289,7 +289,7 @@ fn before_len(filter: &WindowedBloomFilter, now: u64) -> u64 {
     filter
         .layers_at(now)
         .iter()
-        .map(everbloom::Layer::len)
+        .map(everbloom::host::Layer::len)
         .sum()
 }
 

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use everbloom::Window;
 use everbloom::hash::murmur64a;
+use everbloom::host::Window;
 use everbloom::redisbloom::{FilterParts, LayerParts};
 use everbloom_commands::Filter;
 use everbloom_commands::flags::{ADMIN, LOADING, NOSCRIPT, PROTECTED, STALE};

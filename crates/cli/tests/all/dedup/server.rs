@@ -105,7 +105,7 @@ fn a_window_forgets_what_was_printed_before_it() {
         let newest = filter.window().unwrap().kept.last().copied();
         let layers = usize::try_from(newest.unwrap().layers).unwrap();
         let layers = filter.layers().iter().rev().take(layers);
-        let renewed: u64 = layers.map(everbloom::Layer::len).sum();
+        let renewed: u64 = layers.map(everbloom::host::Layer::len).sum();
         assert_eq!(renewed, if printed.is_empty() { 1 } else { 2 });
     }
 }

@@ -4,9 +4,10 @@
 use crate::common::Batches;
 use std::ops::ControlFlow;
 
+use everbloom::host::Inserted;
 use everbloom::redisbloom::{Check, ChunkError, FilterParts, LayerParts, Options, PartsError};
 use everbloom::sizing::{self, LayerSize, Rounding};
-use everbloom::{BloomFilter, InsertError, Inserted, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, InsertError, Layout, ScalableBloomFilter};
 use proptest::prelude::*;
 
 mod corners;
