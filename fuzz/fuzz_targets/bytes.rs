@@ -2,7 +2,8 @@
 //! or a filter that is equal after `to_bytes` and a view that answers as the filter does.
 #![no_main]
 
-use everbloom::{BloomFilter, BloomView, BytesError, CuckooFilter, ScalableBloomFilter};
+use everbloom::bytes::BytesError;
+use everbloom::{BloomFilter, BloomView, CuckooFilter, ScalableBloomFilter};
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../../crates/filters/tests/bytes/sealed.rs"]

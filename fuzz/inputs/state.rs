@@ -5,7 +5,8 @@
 
 use std::io::Cursor;
 
-use everbloom::{BloomFilter, ReadError, ScalableBloomFilter};
+use everbloom::bytes::ReadError;
+use everbloom::{BloomFilter, ScalableBloomFilter};
 
 use crate::stable::{self, Filter};
 

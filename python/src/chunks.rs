@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use everbloom::redisbloom::{ChunkError, FilterParts};
-use everbloom::{BloomFilter, CuckooError, CuckooFilter, ScalableBloomFilter};
+use everbloom::redisbloom::CuckooError;
+use everbloom::{BloomFilter, CuckooFilter, ScalableBloomFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::{bf, cf};
 use pyo3::prelude::*;

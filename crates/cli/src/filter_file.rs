@@ -8,8 +8,9 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use everbloom::bytes::{BytesError, ReadError};
 use everbloom::dcso::DcsoFilter;
-use everbloom::{BloomFilter, BytesError, ReadError, ScalableBloomFilter};
+use everbloom::{BloomFilter, ScalableBloomFilter};
 
 use crate::failure::Failure;
 use crate::filter::{Filter, Writable};

@@ -120,7 +120,7 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::WindowOfItems => "cannot be merged: whose items were the last is unknown",
         UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
-        UnionError::OutOfMemory => return Failure::Other(error.to_string()),
+        _ => return Failure::Other(error.to_string()),
     };
     let (first, path) = (first.display(), path.display());
     Failure::Unlike(format!(

@@ -4,7 +4,8 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use everbloom::{BloomFilter, BytesError, ReadError, ScalableBloomFilter};
+use everbloom::bytes::{BytesError, ReadError};
+use everbloom::{BloomFilter, ScalableBloomFilter};
 
 /// The first bytes of a file, which tell its length.
 const HEADER: u64 = 64;

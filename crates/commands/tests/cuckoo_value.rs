@@ -9,7 +9,8 @@
 #[allow(dead_code)]
 mod fields;
 
-use everbloom::{CuckooError, CuckooFilter};
+use everbloom::CuckooFilter;
+use everbloom::redisbloom::CuckooError;
 use everbloom_commands::format::value::{ValueError, load, save};
 use everbloom_commands::{Filter, Kind};
 

@@ -24,10 +24,13 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+// Its macro is for all.
+#[macro_use]
+mod error;
+
 mod bits;
 mod bloom;
 mod cuckoo;
-mod error;
 mod formats;
 pub mod hash;
 pub mod host;
@@ -55,10 +58,8 @@ pub use bloom::window::Span;
 pub use bloom::windowed::WindowedBloomFilter;
 pub use cuckoo::CuckooFilter;
 pub use cuckoo::builder::CuckooBuilder;
-pub use error::{BuildError, CuckooError, InsertError};
-#[cfg(feature = "std")]
-pub use formats::bytes::ReadError;
-pub use formats::bytes::{BloomView, BytesError};
+pub use error::{BuildError, InsertError};
+pub use formats::bytes::view::BloomView;
 pub use formats::{bytes, dcso, guava, redisbloom};
 pub use hash::filter_hasher::FilterHasher;
 pub use hash::item::{Hashed, Item};

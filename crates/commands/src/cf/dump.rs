@@ -14,7 +14,8 @@ use crate::number;
 use crate::piece::{self, Content, Piece};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
-use everbloom::{CuckooError, CuckooFilter};
+use everbloom::CuckooFilter;
+use everbloom::redisbloom::CuckooError;
 use everbloom_resp::Reply;
 
 pub(crate) const SCANDUMP: &str = "cf.scandump";

@@ -11,7 +11,8 @@ pub mod reserve;
 
 use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
-use everbloom::{CuckooError, CuckooFilter};
+use everbloom::CuckooFilter;
+use everbloom::redisbloom::CuckooError;
 
 /// Makes a filter with these parameters.
 fn build(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use everbloom::CuckooError;
+use everbloom::redisbloom::CuckooError;
 use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 

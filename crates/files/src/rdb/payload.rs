@@ -8,7 +8,8 @@
 
 use std::io::{self, Write};
 
-use everbloom::{CuckooError, redisbloom::PartsError};
+use everbloom::redisbloom::CuckooError;
+use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 
 use super::checksum::crc64;

@@ -19,45 +19,50 @@ const BLOCK: usize = BLOCK_BITS as usize / 8;
 ///
 /// [`BloomFilter::empty_like`] makes a filter that can be united with another one.
 /// [Example](BloomFilter::union).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnionError {
     /// The layouts differ.
-    #[error("the filters have different layouts")]
     Layout,
     /// The keys of the blocked layout differ, or the seeds they were made from.
-    #[error(
-        "the filters have different keys: make one with empty_like of the other, or both with the \
-         same seed"
-    )]
     Key,
     /// The bit counts differ.
-    #[error("the filters have different bit counts")]
     Bits,
     /// The hash counts differ.
-    #[error("the filters have different hash counts")]
     Hashes,
     /// The capacities differ.
-    #[error("the filters have different capacities")]
     Capacity,
     /// The error rates differ.
-    #[error("the filters have different error rates")]
     ErrorRate,
     /// One has the 64-bit hash, the other the 32-bit hash of early RedisBloom versions, or that of
     /// valkey-bloom with a seed.
-    #[error("the filters have different hashes")]
     Hash,
     /// The filters have different windows, or only one has a window.
-    #[error("the filters have different windows")]
     Window,
     /// Both remember their last items. Which of all these were the last is unknown.
-    #[error("filters that remember a number of items cannot be united")]
     WindowOfItems,
     /// One grows, and the other is of fixed size.
-    #[error("one of the filters grows, and the other does not")]
     Growth,
     /// There is no memory for another layer. Some layers may have been added before.
-    #[error("there is no memory for the union")]
     OutOfMemory,
+}
+
+messages! {
+    UnionError {
+        Layout => "the filters have different layouts";
+        Key =>
+            "the filters have different keys: make one with empty_like of the other, or both with \
+             the same seed";
+        Bits => "the filters have different bit counts";
+        Hashes => "the filters have different hash counts";
+        Capacity => "the filters have different capacities";
+        ErrorRate => "the filters have different error rates";
+        Hash => "the filters have different hashes";
+        Window => "the filters have different windows";
+        WindowOfItems => "filters that remember a number of items cannot be united";
+        Growth => "one of the filters grows, and the other does not";
+        OutOfMemory => "there is no memory for the union";
+    }
 }
 
 /// Why a filter cannot be made smaller.
@@ -68,21 +73,33 @@ pub enum UnionError {
 /// assert_eq!(classic.shrink_to(100), Err(ShrinkError::Layout));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ShrinkError {
     /// The classic layout spreads an item's bits over the whole array, so their positions in a
     /// smaller array are unknown.
-    #[error("only a filter in the blocked layout can be made smaller")]
     Layout,
     /// Each generation of a window is made for its part of the items.
-    #[error("a filter with a window cannot be made smaller")]
     Window,
     /// The filter has more items than the capacity, or the older layers of one that grows have.
-    #[error("the filter needs a capacity of {0}")]
     Capacity(u64),
     /// The smaller filter cannot be made.
-    #[error(transparent)]
-    Build(#[from] BuildError),
+    Build(BuildError),
+}
+
+messages! {
+    ShrinkError {
+        Layout => "only a filter in the blocked layout can be made smaller";
+        Window => "a filter with a window cannot be made smaller";
+        Capacity(found) => "the filter needs a capacity of {found}";
+        Build(error) => "{error}";
+    }
+}
+
+impl From<BuildError> for ShrinkError {
+    fn from(error: BuildError) -> ShrinkError {
+        ShrinkError::Build(error)
+    }
 }
 
 impl BloomFilter {

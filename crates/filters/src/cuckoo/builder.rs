@@ -8,7 +8,8 @@ use crate::error::CuckooError;
 /// Parameters of a new [`CuckooFilter`].
 ///
 /// ```
-/// use everbloom::{CuckooError, CuckooFilter, InsertError};
+/// use everbloom::redisbloom::CuckooError;
+/// use everbloom::{CuckooFilter, InsertError};
 /// let builder = CuckooFilter::builder().capacity(1_000_000).bucket_size(4).max_kicks(100);
 /// let filter = builder.build()?;
 /// assert_eq!((filter.buckets(), filter.slots()), (1 << 18, 1 << 20));
@@ -81,7 +82,7 @@ impl CuckooBuilder {
     /// let filter = CuckooFilter::builder().items(100_000).bucket_size(4).build()?;
     /// assert_eq!(filter.slots(), 1 << 17);
     /// assert!(filter.expected_until_growth() >= Some(100_000));
-    /// # Ok::<(), everbloom::CuckooError>(())
+    /// # Ok::<(), everbloom::redisbloom::CuckooError>(())
     /// ```
     pub fn items(mut self, items: u64) -> Self {
         self.first = First::Items(items);

@@ -93,7 +93,8 @@ impl CuckooFilter {
     /// grow.
     ///
     /// ```
-    /// # use everbloom::{CuckooError, CuckooFilter};
+    /// # use everbloom::redisbloom::CuckooError;
+    /// # use everbloom::CuckooFilter;
     /// let builder = CuckooFilter::builder();
     /// assert_eq!(builder.expansion(3).build()?.expansion(), 4);
     /// let beyond = CuckooFilter::MAX_EXPANSION + 1;

@@ -59,7 +59,8 @@ impl CuckooParts {
     /// bytes that its tables may take.
     ///
     /// ```
-    /// # use everbloom::{CuckooError, CuckooFilter};
+    /// # use everbloom::redisbloom::CuckooError;
+    /// # use everbloom::CuckooFilter;
     /// let mut parts = CuckooFilter::builder().parts()?;
     /// assert_eq!(parts.validate(2000), Ok(()));
     /// assert_eq!(parts.validate(1000), Err(CuckooError::TooLarge { limit: 1000 }));
@@ -113,7 +114,8 @@ impl CuckooParts {
     /// The buckets and the slots of a table by its number, if they are countable.
     ///
     /// ```
-    /// # use everbloom::{CuckooError, CuckooFilter};
+    /// # use everbloom::redisbloom::CuckooError;
+    /// # use everbloom::CuckooFilter;
     /// let parts = CuckooFilter::builder().expansion(4).parts()?;
     /// assert_eq!((parts.table(0), parts.table(1)), (Some((512, 1024)), Some((2048, 4096))));
     /// assert_eq!(parts.table(60), None);
@@ -159,7 +161,8 @@ impl CuckooFilter {
     /// capacity becomes part of the filter without being copied.
     ///
     /// ```
-    /// # use everbloom::{CuckooError, CuckooFilter};
+    /// # use everbloom::redisbloom::CuckooError;
+    /// # use everbloom::CuckooFilter;
     /// let parts = CuckooFilter::builder().capacity(4).parts()?;
     /// let full = CuckooFilter::from_parts_and_slots(&parts, vec![vec![1; 4]], 1 << 20)?;
     /// assert_eq!(full.stats().fill_ratio, 1.0);

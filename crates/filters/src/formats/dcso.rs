@@ -93,35 +93,41 @@ pub struct DcsoHeader {
 /// assert_eq!(DcsoView::new(&[2; 56]).unwrap_err(), DcsoError::Version(0x0202_0202_0202_0202));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum DcsoError {
     /// There are fewer bytes than the header has: [48](DcsoHeader::SIZE).
-    #[error("the bytes end before the header does")]
     Truncated,
     /// The version is not 1.
-    #[error("version {0} is not known")]
     Version(u64),
     /// The capacity is 0.
-    #[error("a filter for no items")]
     Capacity,
     /// The error rate is not greater than 0 and less than 1.
-    #[error("{0} is no error rate")]
     ErrorRate(f64),
     /// The hash count is 0, so that every item would be found, or above 1075, the hash count of the
     /// smallest error rate.
-    #[error("{0} hashes are none or too many")]
     Hashes(u64),
     /// There are no bits.
-    #[error("a filter without bits")]
     Bits,
     /// There are fewer bytes than the filter has.
-    #[error("the filter has {expected} bytes, not {found}")]
     Length {
         /// The length of the filter, without attached data.
         expected: u64,
         /// The length of the bytes.
         found: u64,
     },
+}
+
+messages! {
+    DcsoError {
+        Truncated => "the bytes end before the header does";
+        Version(found) => "version {found} is not known";
+        Capacity => "a filter for no items";
+        ErrorRate(found) => "{found} is no error rate";
+        Hashes(found) => "{found} hashes are none or too many";
+        Bits => "a filter without bits";
+        Length { expected, found } => "the filter has {expected} bytes, not {found}";
+    }
 }
 
 impl DcsoHeader {

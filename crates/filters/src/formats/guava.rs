@@ -80,28 +80,34 @@ pub enum Strategy {
 /// let error = GuavaView::new(&[1, 7, 0, 0, 0, 1]).unwrap_err();
 /// assert_eq!(error, GuavaError::Length { expected: 14, found: 6 });
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GuavaError {
     /// They are fewer than the six before the bits.
-    #[error("the bytes end before the filter does")]
     Truncated,
     /// The strategy is none that Guava has.
-    #[error("strategy {0} is not known")]
     Strategy(u8),
     /// Every item would be found.
-    #[error("a filter without hashes")]
     Hashes,
     /// The number of words is not more than 0.
-    #[error("{0} words are no number of words")]
     Words(i32),
     /// There are fewer bytes than the filter has, or more.
-    #[error("the filter has {expected} bytes, not {found}")]
     Length {
         /// The length of the filter.
         expected: u64,
         /// The length of the bytes.
         found: u64,
     },
+}
+
+messages! {
+    GuavaError {
+        Truncated => "the bytes end before the filter does";
+        Strategy(found) => "strategy {found} is not known";
+        Hashes => "a filter without hashes";
+        Words(found) => "{found} words are no number of words";
+        Length { expected, found } => "the filter has {expected} bytes, not {found}";
+    }
 }
 
 impl<'a> GuavaView<'a> {

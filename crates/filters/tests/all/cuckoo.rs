@@ -17,8 +17,9 @@ use std::fs;
 use std::ops::ControlFlow;
 
 use base64::Engine as _;
+use everbloom::redisbloom::CuckooError;
 use everbloom::redisbloom::{ChunkError, CuckooParts};
-use everbloom::{CuckooError, CuckooFilter, InsertError};
+use everbloom::{CuckooFilter, InsertError};
 use proptest::prelude::*;
 use serde_json::Value;
 use slow::Slow;

@@ -4,9 +4,10 @@ use std::panic::{self, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use everbloom::redisbloom::CuckooError;
 use everbloom::{
-    AtomicBloomFilter, BloomFilter, BuildError, CuckooError, CuckooFilter, Layout,
-    ScalableBloomFilter, Span, WindowedBloomFilter,
+    AtomicBloomFilter, BloomFilter, BuildError, CuckooFilter, Layout, ScalableBloomFilter, Span,
+    WindowedBloomFilter,
 };
 
 #[test]

@@ -1,6 +1,6 @@
 //! The fields of a value, as a host writes and reads them.
 
-use everbloom::CuckooError;
+use everbloom::redisbloom::CuckooError;
 use everbloom::redisbloom::PartsError;
 use thiserror::Error;
 

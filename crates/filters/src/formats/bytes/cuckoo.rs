@@ -17,7 +17,8 @@ impl CuckooFilter {
     /// draws them.
     ///
     /// ```
-    /// use everbloom::{BytesError, CuckooFilter};
+    /// use everbloom::bytes::BytesError;
+    /// use everbloom::CuckooFilter;
     /// let mut absent = CuckooFilter::new(1000);
     /// absent.insert("a")?;
     /// let mut bytes = absent.to_bytes();

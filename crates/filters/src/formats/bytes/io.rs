@@ -1,6 +1,8 @@
 //! Filters written to a file or a socket and read from it, without a second copy of the bits.
 
 use alloc::vec;
+use core::error::Error;
+use core::fmt;
 use std::io::{self, Read, Write};
 
 use super::error::BytesError;
@@ -18,18 +20,41 @@ const PIECE: usize = 64 << 10;
 /// Why a filter could not be read.
 ///
 /// ```
-/// use everbloom::{BloomFilter, BytesError, ReadError};
+/// use everbloom::bytes::{BytesError, ReadError};
+/// use everbloom::BloomFilter;
 /// let error = BloomFilter::read_from(&b"too short"[..]).unwrap_err();
 /// assert!(matches!(error, ReadError::Bytes(BytesError::Truncated)));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum ReadError {
     /// The reader failed.
-    #[error(transparent)]
     Io(io::Error),
     /// The bytes are not a filter, or they ended too early.
-    #[error(transparent)]
-    Bytes(#[from] BytesError),
+    Bytes(BytesError),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Io(error) => error.fmt(out),
+            ReadError::Bytes(error) => error.fmt(out),
+        }
+    }
+}
+
+impl Error for ReadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            ReadError::Io(error) => error.source(),
+            ReadError::Bytes(error) => error.source(),
+        }
+    }
+}
+
+impl From<BytesError> for ReadError {
+    fn from(error: BytesError) -> ReadError {
+        ReadError::Bytes(error)
+    }
 }
 
 impl From<io::Error> for ReadError {

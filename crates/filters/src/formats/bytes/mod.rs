@@ -97,10 +97,9 @@ mod input;
 #[cfg(feature = "std")]
 mod io;
 mod old;
-mod view;
+pub(crate) mod view;
 mod windowed;
 
 pub use error::BytesError;
 #[cfg(feature = "std")]
 pub use io::ReadError;
-pub use view::BloomView;

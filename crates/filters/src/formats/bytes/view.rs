@@ -119,7 +119,8 @@ impl<'a> BloomView<'a> {
     /// Checks the bits. Takes time linear in their number.
     ///
     /// ```
-    /// use everbloom::{BloomFilter, BloomView, BytesError};
+    /// use everbloom::bytes::BytesError;
+    /// use everbloom::{BloomFilter, BloomView};
     /// let mut bytes = BloomFilter::builder().capacity(1000).build()?.to_bytes();
     /// bytes[500] ^= 1;
     /// let view = BloomView::new(&bytes)?;
@@ -184,7 +185,7 @@ impl<'a> BloomView<'a> {
     /// let view = BloomView::new(&bytes)?;
     /// assert_eq!(view.hash("a"), seen.hash("a"));
     /// assert!(view.contains_hash(view.hash("a")));
-    /// # Ok::<(), everbloom::BytesError>(())
+    /// # Ok::<(), everbloom::bytes::BytesError>(())
     /// ```
     #[must_use]
     #[inline]

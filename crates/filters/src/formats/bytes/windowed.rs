@@ -16,7 +16,8 @@ impl WindowedBloomFilter {
     /// draws them.
     ///
     /// ```
-    /// use everbloom::{BytesError, ScalableBloomFilter, Span, WindowedBloomFilter};
+    /// use everbloom::bytes::BytesError;
+    /// use everbloom::{ScalableBloomFilter, Span, WindowedBloomFilter};
     /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
     /// seen.insert_at("a", 5);
     /// let bytes = seen.to_bytes();

@@ -29,5 +29,6 @@ mod parts;
 
 pub use crate::bloom::options::Options;
 pub use crate::cuckoo::parts::CuckooParts;
+pub use crate::error::CuckooError;
 pub use crate::hash::valkey::ValkeyBloom;
 pub use parts::{Check, ChunkError, FilterParts, LayerParts, PartsError};

@@ -70,53 +70,60 @@ pub enum Check {
 }
 
 /// Why parts do not make a filter. [Example](FilterParts::validate).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PartsError {
     /// There are no layers.
-    #[error("a filter has at least one layer")]
     NoLayers,
     /// An option bit without a meaning is set, or one that the blocked layout does not have.
-    #[error("unknown option bits")]
     Options,
     /// The filter's item count is not the sum of the layers'.
-    #[error("the item count is not the sum of the layers' counts")]
     Items,
     /// The error rate is not strictly between 0 and 1.
-    #[error("layer {layer}: the error rate must be greater than 0 and less than 1")]
     ErrorRate {
         /// Which layer, from 0.
         layer: usize,
     },
     /// Bytes, bits and the modulus do not fit each other.
-    #[error("layer {layer}: bytes, bits and modulus do not agree")]
     Bits {
         /// Which layer, from 0.
         layer: usize,
     },
     /// The hash count does not follow from the bits per item, or those are no sensible number.
-    #[error("layer {layer}: the hash count does not follow from the bits per item")]
     Hashes {
         /// Which layer, from 0.
         layer: usize,
     },
     /// A layer in the blocked layout has capacity 0.
-    #[error("layer {layer}: the capacity is 0")]
     Capacity {
         /// Which layer, from 0.
         layer: usize,
     },
     /// The window does not fit the layers, or one of its numbers is out of range.
-    #[error("the window does not fit the layers")]
     Window,
     /// The bit arrays together are over the limit.
-    #[error("the bit arrays are larger than {limit} bytes")]
     TooLarge {
         /// The limit.
         limit: u64,
     },
     /// The allocator refused.
-    #[error("no memory for the bit arrays")]
     OutOfMemory,
+}
+
+messages! {
+    PartsError {
+        NoLayers => "a filter has at least one layer";
+        Options => "unknown option bits";
+        Items => "the item count is not the sum of the layers' counts";
+        ErrorRate { layer } =>
+            "layer {layer}: the error rate must be greater than 0 and less than 1";
+        Bits { layer } => "layer {layer}: bytes, bits and modulus do not agree";
+        Hashes { layer } => "layer {layer}: the hash count does not follow from the bits per item";
+        Capacity { layer } => "layer {layer}: the capacity is 0";
+        Window => "the window does not fit the layers";
+        TooLarge { limit } => "the bit arrays are larger than {limit} bytes";
+        OutOfMemory => "no memory for the bit arrays";
+    }
 }
 
 /// Why a chunk of bits was not taken.
@@ -131,14 +138,19 @@ pub enum PartsError {
 /// assert_eq!(filter.load_chunk(end - 1, &[1, 2]), Err(ChunkError::TooLong));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkError {
     /// It starts outside the bit arrays.
-    #[error("the chunk starts outside the filter")]
     NoLayer,
     /// It runs past the end of its layer.
-    #[error("the chunk runs past the end of its layer")]
     TooLong,
+}
+
+messages! {
+    ChunkError {
+        NoLayer => "the chunk starts outside the filter";
+        TooLong => "the chunk runs past the end of its layer";
+    }
 }
 
 /// The number of the array that holds a byte, and the byte's position in it. The arrays have these

@@ -7,12 +7,10 @@
     clippy::cast_possible_truncation
 )]
 
+use everbloom::bytes::{BytesError, ReadError};
 use everbloom::hash::{Key, murmur64a};
 use everbloom::redisbloom::{Check, PartsError, ValkeyBloom};
-use everbloom::{
-    BloomFilter, BloomView, BytesError, CuckooFilter, Item, Layout, ReadError, ScalableBloomFilter,
-    Span,
-};
+use everbloom::{BloomFilter, BloomView, CuckooFilter, Item, Layout, ScalableBloomFilter, Span};
 use proptest::prelude::*;
 
 #[path = "../../bytes/sealed.rs"]
