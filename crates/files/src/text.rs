@@ -109,6 +109,12 @@ impl Text {
         self.edited
     }
 
+    /// Counts it as edited, although its bytes may be as they were.
+    #[inline]
+    pub fn edit(&mut self) {
+        self.edited = true;
+    }
+
     /// The same string, as one that was edited.
     #[must_use]
     pub fn edited(self) -> Self {

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_string_that_was_changed_is_kept_raw_until_it_is_set() {
         let mut bench = Bench::default();
-        bench.run("MSET n 17 m 17 bits 1 copied 17");
+        bench.run("MSET n 17 m 17 bits 1 same 17 copied 17");
         for (line, key, name) in [
             ("APPEND n 1", "n", "raw"),
             ("SET n 171", "n", "int"),
@@ -111,6 +111,7 @@ mod tests {
             ("COPY n copied REPLACE", "copied", "raw"),
             ("INCR n", "n", "int"),
             ("SETBIT bits 6 1", "bits", "raw"),
+            ("SETBIT same 7 1", "same", "raw"),
             ("BITFIELD m SET u8 0 50", "m", "raw"),
             ("GETSET m short", "m", "embstr"),
             ("APPEND m ''", "m", "raw"),

@@ -59,6 +59,7 @@ impl Change {
     #[inline]
     fn make(self, text: &mut Text) -> Result<(bool, bool), OutOfMemory> {
         let grown = bits::reach(text, self.offset)?;
+        text.edit();
         let old = bits::set(text, self.offset, self.on);
         Ok((old, grown || old != self.on))
     }
