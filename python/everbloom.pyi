@@ -246,6 +246,12 @@ class WindowedBloomFilter(_Bloom):
     def advance(self, count: int = 1, now: int | None = None) -> None:
         """Begins so many generations, and forgets those that are too old then."""
 
+    def union(self, *others: Self, now: int | None = None) -> Self:
+        """A new filter with the items of this one and of the others.
+
+        At a time, filters that a wrong clock has moved ahead of it begin again.
+        """
+
     @classmethod
     def from_chunks(cls, chunks: Iterable[tuple[int, bytes | None]]) -> WindowedBloomFilter:
         """The filter of such pieces, from here or from BF.SCANDUMP of a server."""

@@ -225,14 +225,6 @@ macro_rules! bloom_methods {
                 self.unite(other)
             }
 
-            /// A new filter with the items of this one and of the others.
-            #[pyo3(signature = (*others))]
-            fn union(&self, others: &Bound<'_, PyTuple>) -> PyResult<Self> {
-                let new = Self::from(self.copy_of(others.py()));
-                others.iter().try_for_each(|other| new.unite(&other))?;
-                Ok(new)
-            }
-
             /// An empty filter of the same size and key: the two can be united.
             fn empty_like(&self, py: Python<'_>) -> PyResult<Self> {
                 let made = self
@@ -254,7 +246,7 @@ macro_rules! bloom_methods {
             fn combine(
                 &self,
                 other: &Bound<'_, Self>,
-                how: fn(&mut $inner, &$inner) -> Result<(), everbloom::UnionError>,
+                how: impl FnOnce(&mut $inner, &$inner) -> Result<(), everbloom::UnionError> + Send,
             ) -> PyResult<()> {
                 let (py, other) = (other.py(), other.get());
                 let combined = self
@@ -288,4 +280,20 @@ macro_rules! bloom_methods {
     };
 }
 
-pub(crate) use {bloom_methods, item_methods, lookup_methods, value_methods};
+/// The union of filters without a time.
+macro_rules! union_method {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// A new filter with the items of this one and of the others.
+            #[pyo3(signature = (*others))]
+            fn union(&self, others: &Bound<'_, PyTuple>) -> PyResult<Self> {
+                let new = Self::from(self.copy_of(others.py()));
+                others.iter().try_for_each(|other| new.unite(&other))?;
+                Ok(new)
+            }
+        }
+    };
+}
+
+pub(crate) use {bloom_methods, item_methods, lookup_methods, union_method, value_methods};

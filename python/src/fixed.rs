@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::argument::{error_rate, layout_of, name_of, whole};
-use crate::class::{bloom_methods, item_methods, value_methods};
+use crate::class::{bloom_methods, item_methods, union_method, value_methods};
 use crate::error;
 use crate::shared::Shared;
 
@@ -24,6 +24,7 @@ pub(crate) struct BloomFilter(Shared<Inner>);
 item_methods!(BloomFilter);
 value_methods!(BloomFilter, Inner);
 bloom_methods!(BloomFilter, Inner);
+union_method!(BloomFilter);
 
 #[pymethods]
 impl BloomFilter {

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::argument::{error_rate, layout_of, name_of, narrow, whole};
 use crate::chunks;
-use crate::class::{bloom_methods, item_methods, value_methods};
+use crate::class::{bloom_methods, item_methods, union_method, value_methods};
 use crate::error::{self, FormatError};
 use crate::shared::Shared;
 
@@ -27,6 +27,7 @@ pub(crate) struct ScalableBloomFilter(Shared<Inner>);
 item_methods!(ScalableBloomFilter);
 value_methods!(ScalableBloomFilter, Inner);
 bloom_methods!(ScalableBloomFilter, Inner);
+union_method!(ScalableBloomFilter);
 
 #[pymethods]
 impl ScalableBloomFilter {

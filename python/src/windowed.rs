@@ -133,6 +133,21 @@ impl WindowedBloomFilter {
         advanced.map_err(error::insert)
     }
 
+    /// A new filter with the items of this one and of the others. At a time, filters that a wrong
+    /// clock has moved ahead of it begin again, and do not move the other ones ahead.
+    #[pyo3(signature = (*others, now=None))]
+    fn union(&self, others: &Bound<'_, PyTuple>, now: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        // Without a time, every filter's clock is taken to be right.
+        let now = now.map_or(Ok(u64::MAX), |now| whole(now, "time"))?;
+        let new = Self::from(self.copy_of(others.py()));
+        others.iter().try_for_each(|other| {
+            new.combine(Self::same_class(&other)?, |filter, other| {
+                filter.union_at(other, now).map(drop)
+            })
+        })?;
+        Ok(new)
+    }
+
     /// The filter of such pieces, from here or from a server. FormatError when some are missing.
     #[classmethod]
     fn from_chunks(_class: &Bound<'_, PyType>, chunks: &Bound<'_, PyAny>) -> PyResult<Self> {

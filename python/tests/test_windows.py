@@ -165,3 +165,18 @@ def test_windows_unite():
     assert both.contains_many(["a", "b"], 200) == [False, False]
     with pytest.raises(ValueError, match="cannot be united"):
         WindowedBloomFilter(10, seed=1) | WindowedBloomFilter(10, seed=1)
+
+
+def test_a_clock_that_was_ahead_does_not_spread():
+    one = WindowedBloomFilter(1000, 1e-6, ticks=100)
+    other = one.empty_like()
+    one.add("a", 10)
+    other.add("b", 1_000_000)
+    for both in (one.union(other, now=20), other.union(one, now=20)):
+        assert both.contains_many(["a", "b"], 100) == [True, True]
+        assert both.contains_many(["a", "b"], 200) == [False, False]
+        assert both.kept()[-1][0] <= 20
+    # Without a time, every clock is taken to be right: "a" is too old.
+    assert one.union(other).contains_many(["a", "b"], 1_000_001) == [False, True]
+    with pytest.raises(TypeError):
+        one.union(other, now="noon")
