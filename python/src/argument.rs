@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use everbloom::bytes::BytesError;
 use everbloom::Layout;
+use everbloom::bytes::BytesError;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};

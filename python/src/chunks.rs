@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use everbloom::redisbloom::{ChunkError, FilterParts};
 use everbloom::redisbloom::CuckooError;
+use everbloom::redisbloom::{ChunkError, FilterParts};
 use everbloom::{BloomFilter, CuckooFilter, ScalableBloomFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::{bf, cf};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use everbloom::redisbloom::PartsError;
 use everbloom::bytes::BytesError;
 use everbloom::redisbloom::CuckooError;
+use everbloom::redisbloom::PartsError;
 use everbloom::{BuildError, InsertError, ShrinkError, UnionError};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use everbloom::bytes::BytesError;
 use everbloom::ScalableBloomFilter as Inner;
+use everbloom::bytes::BytesError;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 

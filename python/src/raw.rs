@@ -12,8 +12,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::{ptr, slice};
 
-use everbloom::bytes::BytesError;
 use everbloom::BloomView;
+use everbloom::bytes::BytesError;
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! `everbloom.ScalableBloomFilter`.
 
-use everbloom::host::Layer;
 use everbloom::ScalableBloomFilter as Inner;
+use everbloom::host::Layer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
