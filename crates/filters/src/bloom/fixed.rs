@@ -59,12 +59,11 @@ impl BloomFilter {
     }
 
     /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
-    /// [Example](Self).
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         self.layer.insert_item(item)
     }
 
-    /// Whether the item was inserted: false is certain, true may be an error. [Example](Self).
+    /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
         self.layer.contains_item(item)
@@ -132,7 +131,7 @@ impl BloomFilter {
     }
 
     /// The number of items inserted, without those that [`contains`](Self::contains) found already.
-    /// After a [`union`](Self::union) it is an estimate. [Example](Self).
+    /// After a [`union`](Self::union) it is an estimate.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.layer.len()

@@ -29,19 +29,19 @@ use crate::sizing::Rounding;
 pub struct Options(pub(crate) u32);
 
 impl Options {
-    /// Bit counts are not rounded up to a power of two. [Example](Self).
+    /// Bit counts are not rounded up to a power of two.
     pub const NO_ROUND: u32 = 1;
-    /// A capacity is the logarithm of a bit count. [Example](Self).
+    /// A capacity is the logarithm of a bit count.
     pub const ENTRIES_ARE_BITS: u32 = 2;
-    /// Items are hashed to 64 bits. [Example](Self).
+    /// Items are hashed to 64 bits.
     pub const FORCE_64: u32 = 4;
-    /// The filter never grows. [Example](Self).
+    /// The filter never grows.
     pub const NO_SCALING: u32 = 8;
-    /// The filter has a window, in the blocked layout only. [Example](Self).
+    /// The filter has a window, in the blocked layout only.
     pub const WINDOW: u32 = 16;
-    /// The filter is one of valkey-bloom, in the classic layout only. [Example](Self).
+    /// The filter is one of valkey-bloom, in the classic layout only.
     pub const VALKEY: u32 = 32;
-    /// Every bit that has a meaning in the classic layout. [Example](Self).
+    /// Every bit that has a meaning in the classic layout.
     pub const KNOWN: u32 = 15;
 
     /// Those of a filter made today.
@@ -50,7 +50,7 @@ impl Options {
         Options(Options::NO_ROUND | Options::FORCE_64 | no_scaling)
     }
 
-    /// Those of a filter of valkey-bloom, which may grow. [Example](Self).
+    /// Those of a filter of valkey-bloom, which may grow.
     #[must_use]
     pub fn of_valkey(scaling: bool) -> Options {
         Options(Options::modern(scaling).0 | Options::VALKEY)
@@ -61,20 +61,20 @@ impl Options {
         Options(self.0 | if window { Options::WINDOW } else { 0 })
     }
 
-    /// The bits. [Example](Self).
+    /// The bits.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.0
     }
 
-    /// Whether all of `bits` are set. [Example](Self).
+    /// Whether all of `bits` are set.
     #[must_use]
     #[inline]
     pub fn has(self, bits: u32) -> bool {
         self.0 & bits == bits
     }
 
-    /// How the layers of the filter are sized. [Example](Self).
+    /// How the layers of the filter are sized.
     #[must_use]
     pub fn rounding(self) -> Rounding {
         if self.has(Options::ENTRIES_ARE_BITS) {
@@ -86,7 +86,7 @@ impl Options {
         }
     }
 
-    /// How the items of the filter are hashed. [Example](Self).
+    /// How the items of the filter are hashed.
     #[must_use]
     #[inline]
     pub fn hash_width(self) -> HashWidth {

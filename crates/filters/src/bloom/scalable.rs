@@ -101,7 +101,7 @@ impl ScalableBloomFilter {
     /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
     ///
     /// A filter that cannot grow, or must not, still takes the item: lookups find it, and the error
-    /// rate rises. [`try_insert`](Self::try_insert) returns an error instead. [Example](Self).
+    /// rate rises. [`try_insert`](Self::try_insert) returns an error instead.
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         let pair = self.hash(item);
         let Ok(inserted) = self.insert_if_new(pair, Self::insert_surely);
@@ -119,7 +119,7 @@ impl ScalableBloomFilter {
         Ok(inserted == Inserted::New)
     }
 
-    /// Whether the item was inserted: false is certain, true may be an error. [Example](Self).
+    /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
         self.found_from(0, self.hash(item))
@@ -254,7 +254,7 @@ impl ScalableBloomFilter {
         self.options.has(Options::NO_SCALING)
     }
 
-    /// The layers, oldest first; at least one. [Example](Self).
+    /// The layers, oldest first; at least one.
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
         &self.layers

@@ -42,7 +42,7 @@ pub struct WindowedBloomFilter(pub(crate) ScalableBloomFilter);
 
 impl WindowedBloomFilter {
     /// A filter that remembers this many items of a window, in four generations and the one that is
-    /// being filled, with a random key. [Example](Self).
+    /// being filled, with a random key.
     ///
     /// # Panics
     ///
@@ -66,7 +66,7 @@ impl WindowedBloomFilter {
     pub const GENERATIONS: u32 = 4;
 
     /// Inserts an item at a time; true when the filter did not have it in its window. Either way,
-    /// the item is remembered from now on. [Example](Self).
+    /// the item is remembered from now on.
     ///
     /// Without memory for a new generation or layer the item is still taken, nothing is forgotten
     /// and the error rate rises.

@@ -67,7 +67,7 @@ impl CuckooFilter {
 
 impl CuckooBuilder {
     /// The slots of the first table, 1024 by default. Its buckets are rounded up to a power of two,
-    /// so there may be nearly twice as many. [Example](Self).
+    /// so there may be nearly twice as many.
     pub fn capacity(mut self, slots: u64) -> Self {
         self.first = First::Slots(slots);
         self
@@ -90,33 +90,33 @@ impl CuckooBuilder {
     }
 
     /// Slots of a bucket, 2 by default. Larger buckets are filled better and err more often, see
-    /// [`CuckooFilter`]. [Example](Self).
+    /// [`CuckooFilter`].
     pub fn bucket_size(mut self, slots: u8) -> Self {
         self.bucket_size = slots;
         self
     }
 
     /// The most fingerprints that are moved to free a slot for one, 20 by default. More fill the
-    /// tables better, and make the inserts into a nearly full one slower. [Example](Self).
+    /// tables better, and make the inserts into a nearly full one slower.
     pub fn max_kicks(mut self, kicks: u16) -> Self {
         self.max_kicks = kicks;
         self
     }
 
     /// The growth factor from one table's bucket count to the next, 1 by default, rounded up to a
-    /// power of two. 0 makes a filter that does not grow. [Example](Self).
+    /// power of two. 0 makes a filter that does not grow.
     pub fn expansion(mut self, factor: u16) -> Self {
         self.expansion = factor;
         self
     }
 
-    /// The most bytes the first table may take; no limit by default. [Example](Self).
+    /// The most bytes the first table may take; no limit by default.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Makes the filter. [Example](Self).
+    /// Makes the filter.
     ///
     /// # Errors
     ///

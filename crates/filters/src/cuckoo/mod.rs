@@ -110,7 +110,7 @@ impl CuckooFilter {
         Place::of(item.hash_with(&CuckooHash))
     }
 
-    /// Inserts an item, even if it is there already. [Example](Self).
+    /// Inserts an item, even if it is there already.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl CuckooFilter {
     }
 
     /// Whether the item was inserted and not removed: false is certain as long as only inserted
-    /// items are removed, true may be an error. [Example](Self).
+    /// items are removed, true may be an error.
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
         self.contains_place(Self::place_of(item))
@@ -160,7 +160,7 @@ impl CuckooFilter {
     }
 
     /// Removes an item once; false when it is not there. Only for items that were inserted, see
-    /// [above](Self). [Example](Self).
+    /// [above](Self).
     ///
     /// When more than a tenth of the items were removed, a filter of several tables
     /// [compacts](Self::compact) itself, which takes time linear in its size.

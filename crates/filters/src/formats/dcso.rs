@@ -135,7 +135,6 @@ impl DcsoHeader {
     pub const SIZE: usize = 48;
 
     /// The header of a filter that begins with these bytes. Looks at the first 48 only.
-    /// [Example](Self).
     ///
     /// # Errors
     ///
@@ -193,7 +192,7 @@ impl DcsoHeader {
 
     /// The positions of the item's bits, in the order in which the tool tests them. Bit `8 i + j`
     /// is in byte `i` behind the header and has the weight `2^j` there. Takes time linear in the
-    /// item's bytes, and constant time for each position. [Example](Self).
+    /// item's bytes, and constant time for each position.
     pub fn positions(&self, item: impl AsRef<[u8]>) -> impl Iterator<Item = u64> {
         let (bits, hash) = (self.bits, fnv1(item.as_ref()) % PRIME);
         let next = |hash: &u64| Some(MULTIPLIER.wrapping_mul(*hash) % PRIME);
@@ -202,32 +201,31 @@ impl DcsoHeader {
         hashes.take(count).map(move |hash| bits.reduce(hash))
     }
 
-    /// The items that the filter was made for. [Example](Self).
+    /// The items that the filter was made for.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
     /// The error rate that the filter was made for, once it has as many items as its capacity.
-    /// [Example](Self).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         self.error_rate
     }
 
-    /// How many bits an item sets. [Example](Self).
+    /// How many bits an item sets.
     #[must_use]
     pub fn hashes(&self) -> u32 {
         self.hashes
     }
 
-    /// How many bits there are. [Example](Self).
+    /// How many bits there are.
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bits.get()
     }
 
-    /// The number of inserted items that changed a bit, as the tool recorded it. [Example](Self).
+    /// The number of inserted items that changed a bit, as the tool recorded it.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
@@ -240,7 +238,6 @@ impl DcsoHeader {
     }
 
     /// The length of the header and the bits. Any bytes after them are attached data.
-    /// [Example](Self).
     #[must_use]
     pub fn filter_len(&self) -> u64 {
         Self::SIZE as u64 + self.bits().div_ceil(64) * 8
@@ -306,7 +303,6 @@ pub struct DcsoView<'a> {
 
 impl<'a> DcsoView<'a> {
     /// A view of the filter in these bytes. Checks the header and the number of bytes.
-    /// [Example](Self).
     ///
     /// # Errors
     ///
@@ -331,20 +327,20 @@ impl<'a> DcsoView<'a> {
     }
 
     /// Whether the item may be in the filter, as `bloom check` says. Takes time linear in its bytes
-    /// and in the hashes. [Example](Self).
+    /// and in the hashes.
     #[must_use]
     pub fn contains(&self, item: impl AsRef<[u8]>) -> bool {
         let mut positions = self.header.positions(item);
         positions.all(|position| test_bit(self.words, position))
     }
 
-    /// The header. [Example](Self).
+    /// The header.
     #[must_use]
     pub fn header(&self) -> &DcsoHeader {
         &self.header
     }
 
-    /// The data that `bloom set-data` attached. [Example](Self).
+    /// The data that `bloom set-data` attached.
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
         self.data
@@ -400,7 +396,7 @@ pub struct DcsoFilter {
 }
 
 impl DcsoFilter {
-    /// An empty filter for this many items, of the same size as the tool's. [Example](Self).
+    /// An empty filter for this many items, of the same size as the tool's.
     ///
     /// # Errors
     ///
@@ -473,7 +469,7 @@ impl DcsoFilter {
     }
 
     /// Inserts an item; true when it is new: it was certainly not in the filter before. Takes time
-    /// linear in its bytes and in the hashes. [Example](Self).
+    /// linear in its bytes and in the hashes.
     pub fn insert(&mut self, item: impl AsRef<[u8]>) -> bool {
         let mut is_new = false;
         let words = self.bytes.get_mut(DcsoHeader::SIZE..).unwrap_or_default();
@@ -491,7 +487,7 @@ impl DcsoFilter {
         is_new
     }
 
-    /// A view of the filter, without a copy. [Example](Self).
+    /// A view of the filter, without a copy.
     #[must_use]
     pub fn view(&self) -> DcsoView<'_> {
         let none = DcsoView {
@@ -503,7 +499,7 @@ impl DcsoFilter {
         DcsoView::of(self.header, &self.bytes).unwrap_or(none)
     }
 
-    /// The bytes of its file, which never need a copy. [Example](Self).
+    /// The bytes of its file, which never need a copy.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes

@@ -112,7 +112,6 @@ messages! {
 
 impl<'a> GuavaView<'a> {
     /// A view of the filter in these bytes. Checks the first six bytes and the number of bytes.
-    /// [Example](Self).
     ///
     /// # Errors
     ///
@@ -151,7 +150,6 @@ impl<'a> GuavaView<'a> {
 
     /// Whether the item may be in the filter, as `mightContain` says. The bytes are those that the
     /// [funnel](self) puts. Takes time linear in their number and in the hashes.
-    /// [Example](Self).
     #[must_use]
     pub fn contains(&self, item: impl AsRef<[u8]>) -> bool {
         let (low, high) = murmur3_x64_128(item.as_ref(), 0);
@@ -177,19 +175,19 @@ impl<'a> GuavaView<'a> {
         self.contains(chars.collect::<SmallVec<[u8; 128]>>())
     }
 
-    /// The hash strategy of the filter. [Example](Self).
+    /// The hash strategy of the filter.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// How many bits an item sets. [Example](Self).
+    /// How many bits an item sets.
     #[must_use]
     pub fn hashes(&self) -> u8 {
         self.hashes
     }
 
-    /// How many bits there are, a multiple of 64. [Example](Self).
+    /// How many bits there are, a multiple of 64.
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bits.get()

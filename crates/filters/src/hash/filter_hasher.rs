@@ -20,13 +20,13 @@ use crate::hash::{HashPair, Hasher, Key, Secrets};
 pub struct FilterHasher(pub(crate) Hasher);
 
 impl FilterHasher {
-    /// The hasher of filters in the blocked layout with this key. [Example](Self).
+    /// The hasher of filters in the blocked layout with this key.
     #[must_use]
     pub fn of_key(key: Key) -> FilterHasher {
         FilterHasher(Hasher::Blocked(Secrets::new(key)))
     }
 
-    /// The two hash values of an item. [Example](Self).
+    /// The two hash values of an item.
     #[must_use]
     #[inline]
     pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {

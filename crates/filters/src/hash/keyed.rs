@@ -47,14 +47,14 @@ const PI: [u64; 16] = [
 pub struct Key([u64; 2]);
 
 impl Key {
-    /// The key of these bytes: two numbers, little-endian. [Example](Self).
+    /// The key of these bytes: two numbers, little-endian.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Key {
         let key = u128::from_le_bytes(bytes);
         Key([low(key), high(key)])
     }
 
-    /// The bytes from which [`from_bytes`](Self::from_bytes) makes this key. [Example](Self).
+    /// The bytes from which [`from_bytes`](Self::from_bytes) makes this key.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.0[0]) | u128::from(self.0[1]) << 64).to_le_bytes()
@@ -62,7 +62,7 @@ impl Key {
 
     /// The key of a seed: the first two numbers of SplitMix64 (Steele, Lea and Flood, "Fast
     /// splittable pseudorandom number generators", 2014) with the seed as its state. A seed makes a
-    /// filter reproducible; it is not a secret. [Example](Self).
+    /// filter reproducible; it is not a secret.
     #[must_use]
     pub fn from_seed(seed: u64) -> Key {
         Key([0, 1].map(|index| split_mix(seed, index)))
@@ -71,7 +71,7 @@ impl Key {
     /// An unpredictable key from the system's random numbers.
     ///
     /// It comes from the keys of the standard library's hash maps, through their SipHash: each call
-    /// gives a new key, and a known key reveals nothing about the other keys. [Example](Self).
+    /// gives a new key, and a known key reveals nothing about the other keys.
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Key {
@@ -82,7 +82,7 @@ impl Key {
 
     /// The two values of an item: `a` chooses the block, `b` the bits in it.
     ///
-    /// This hashes one item; a filter prepares its key once. [Example](Self).
+    /// This hashes one item; a filter prepares its key once.
     #[must_use]
     pub fn hash(self, item: &[u8]) -> HashPair {
         Secrets::new(self).hash(item)

@@ -20,7 +20,7 @@ pub enum HashWidth {
 }
 
 impl HashWidth {
-    /// 64 or 32. [Example](Self).
+    /// 64 or 32.
     #[must_use]
     pub fn bits(self) -> u32 {
         match self {

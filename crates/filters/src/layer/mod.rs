@@ -123,7 +123,7 @@ impl Layer {
         }
     }
 
-    /// Where the bits of an item lie. [Example](Self).
+    /// Where the bits of an item lie.
     #[must_use]
     pub fn layout(&self) -> Layout {
         match self.bits {
@@ -155,43 +155,43 @@ impl Layer {
         self.as_blocked().map(|bits| bits.key)
     }
 
-    /// Length of the bit array in bytes. [Example](Self).
+    /// Length of the bit array in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shape.size.bytes
     }
 
-    /// Length of the bit array in bits. [Example](Self).
+    /// Length of the bit array in bits.
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bytes() * 8
     }
 
-    /// Items added so far. [Example](Self).
+    /// Items added so far.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.items
     }
 
-    /// Whether nothing was added yet. [Example](Self).
+    /// Whether nothing was added yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Items it is made for. [Example](Self).
+    /// Items it is made for.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.shape.size.capacity
     }
 
-    /// The error rate it is made for. [Example](Self).
+    /// The error rate it is made for.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         self.shape.size.error_rate
     }
 
-    /// Bits set by an item. [Example](Self).
+    /// Bits set by an item.
     #[must_use]
     pub fn hashes(&self) -> u32 {
         self.shape.size.hashes
@@ -214,7 +214,7 @@ impl Layer {
 
     /// The bit array: bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
     ///
-    /// Borrowed, unless only the positions of a few ones are kept. [Example](Self).
+    /// Borrowed, unless only the positions of a few ones are kept.
     #[must_use]
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.bits {

@@ -39,13 +39,13 @@ macro_rules! has {
 }
 
 impl Instructions {
-    /// The instructions that the processor has, the fastest first. [Example](Self).
+    /// The instructions that the processor has, the fastest first.
     pub fn available() -> impl Iterator<Item = Instructions> {
         ALL.into_iter()
             .filter(|set| Kernel::with(*set, u32::MAX).is_some())
     }
 
-    /// The instructions that new filters use. [Example](Self).
+    /// The instructions that new filters use.
     #[must_use]
     pub fn current() -> Instructions {
         let number = SELECTED.load(Ordering::Relaxed);
@@ -55,7 +55,7 @@ impl Instructions {
     }
 
     /// Sets the instructions for filters made from now on; false when the processor does not have
-    /// them. [Example](Self).
+    /// them.
     #[must_use]
     pub fn select(self) -> bool {
         let is_available = Instructions::available().any(|set| set == self);
@@ -65,7 +65,7 @@ impl Instructions {
         is_available
     }
 
-    /// A name in lower case, as for a command line. [Example](Self).
+    /// A name in lower case, as for a command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -89,39 +89,39 @@ impl BloomFilter {
 }
 
 impl BloomBuilder {
-    /// Items the filter is made for. [Example](Self).
+    /// Items the filter is made for.
     pub fn capacity(mut self, items: u64) -> Self {
         self.capacity = Some(items);
         self
     }
 
     /// The error rate when it holds as many items as its capacity. Unlike that of a
-    /// [`ScalableBloomFilter`](crate::ScalableBloomFilter) it is not capped. [Example](Self).
+    /// [`ScalableBloomFilter`](crate::ScalableBloomFilter) it is not capped.
     pub fn error_rate(mut self, rate: f64) -> Self {
         self.error_rate = Some(rate);
         self
     }
 
-    /// Length of the bit array in bits. [Example](Self).
+    /// Length of the bit array in bits.
     pub fn bits(mut self, bits: u64) -> Self {
         self.bits = Some(bits);
         self
     }
 
-    /// Bits set by an item. [Example](Self).
+    /// Bits set by an item.
     pub fn hashes(mut self, hashes: u32) -> Self {
         self.hashes = Some(hashes);
         self
     }
 
-    /// Where the bits of an item lie: [`Layout::Blocked`] by default. [Example](Self).
+    /// Where the bits of an item lie: [`Layout::Blocked`] by default.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
     }
 
     /// The key of the blocked layout's hash; by default a random one. Filters with the same key can
-    /// be united. [Example](Self).
+    /// be united.
     pub fn key(mut self, key: Key) -> Self {
         self.key = Some(key);
         self
@@ -154,7 +154,7 @@ impl BloomBuilder {
         self
     }
 
-    /// Makes the filter. [Example](Self).
+    /// Makes the filter.
     ///
     /// # Errors
     ///

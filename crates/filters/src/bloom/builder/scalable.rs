@@ -85,7 +85,6 @@ impl ScalableBloomFilter {
 
 impl ScalableBuilder {
     /// The error rate, 0.01 by default. A rate above [`RATE_CAP`] is lowered to it.
-    /// [Example](Self).
     ///
     /// [`RATE_CAP`]: crate::sizing::RATE_CAP
     pub fn error_rate(mut self, rate: f64) -> Self {
@@ -93,7 +92,7 @@ impl ScalableBuilder {
         self
     }
 
-    /// Items the first layer is made for, 100 by default. [Example](Self).
+    /// Items the first layer is made for, 100 by default.
     pub fn capacity(mut self, items: u64) -> Self {
         self.capacity = items;
         self
@@ -101,20 +100,19 @@ impl ScalableBuilder {
 
     /// The growth factor from one layer's capacity to the next, 2 by default. 0 disables growth. In
     /// the blocked layout this applies to large layers; small ones grow by more, see
-    /// [`BlockedSize::next`]. [Example](Self).
+    /// [`BlockedSize::next`].
     pub fn expansion(mut self, factor: u32) -> Self {
         self.expansion = factor;
         self
     }
 
     /// Makes a filter that does not grow. It stores the expansion, which then has no effect.
-    /// [Example](Self).
     pub fn fixed(mut self) -> Self {
         self.fixed = true;
         self
     }
 
-    /// Where the bits of an item lie: [`Layout::Blocked`] by default. [Example](Self).
+    /// Where the bits of an item lie: [`Layout::Blocked`] by default.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
@@ -128,19 +126,19 @@ impl ScalableBuilder {
         self
     }
 
-    /// The key of the blocked layout's hash; by default a random one. [Example](Self).
+    /// The key of the blocked layout's hash; by default a random one.
     pub fn key(mut self, key: Key) -> Self {
         self.key = Some(key);
         self
     }
 
     /// Derives the key from a seed: filters with the same seed and parameters are equal after the
-    /// same items in the same order. [Example](Self).
+    /// same items in the same order.
     pub fn seed(self, seed: u64) -> Self {
         self.key(Key::from_seed(seed))
     }
 
-    /// The most bytes the bit array may have; no limit by default. [Example](Self).
+    /// The most bytes the bit array may have; no limit by default.
     pub fn max_layer_bytes(mut self, bytes: u64) -> Self {
         self.max_layer_bytes = bytes;
         self
@@ -153,7 +151,7 @@ impl ScalableBuilder {
         self
     }
 
-    /// Makes the filter. [Example](Self).
+    /// Makes the filter.
     ///
     /// # Errors
     ///

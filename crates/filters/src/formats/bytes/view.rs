@@ -82,7 +82,7 @@ enum Test<'a> {
 
 impl<'a> BloomView<'a> {
     /// A view of the filter in these bytes. Takes time linear in the number of layers, and reads no
-    /// bits. [Example](Self).
+    /// bits.
     ///
     /// # Errors
     ///
@@ -153,14 +153,14 @@ impl<'a> BloomView<'a> {
         Ok(filter)
     }
 
-    /// Whether the item was inserted: false is certain, true may be an error. [Example](Self).
+    /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
         self.contains_hash(self.hash(item))
     }
 
     /// [`contains`](Self::contains) for each item in turn, faster than one by one. Calls `emit`
-    /// with each answer. It reads ahead in the iterator. [Example](Self).
+    /// with each answer. It reads ahead in the iterator.
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, mut emit: impl FnMut(bool)) {
         let mut items = items.into_iter();
         let mut group = Group::default();
@@ -202,13 +202,12 @@ impl<'a> BloomView<'a> {
     }
 
     /// The number of items inserted, without those that [`contains`](Self::contains) found already.
-    /// [Example](Self).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.head.parts.items
     }
 
-    /// Whether nothing was inserted. [Example](Self).
+    /// Whether nothing was inserted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -238,26 +237,25 @@ impl<'a> BloomView<'a> {
         &self.head.parts
     }
 
-    /// Where the bits of an item lie. [Example](Self).
+    /// Where the bits of an item lie.
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.parts().layout()
     }
 
-    /// The key of the hash, in the blocked layout. [Example](Self).
+    /// The key of the hash, in the blocked layout.
     #[must_use]
     pub fn key(&self) -> Option<Key> {
         self.parts().key
     }
 
-    /// The sum of the layers' capacities; `u64::MAX` when that is more. [Example](Self).
+    /// The sum of the layers' capacities; `u64::MAX` when that is more.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         saturating_sum(self.parts().layers.iter().map(|layer| layer.capacity))
     }
 
     /// The given error rate: at the capacity, or at any size for a filter that grows.
-    /// [Example](Self).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         let parts = self.parts();
@@ -274,7 +272,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// The parameters, contents and error rate of the filter. Takes time linear in the number of
-    /// bits. [Example](Self).
+    /// bits.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let parts = self.parts();

@@ -239,7 +239,7 @@ impl FilterParts {
         self.window.as_ref().map_or(0, |window| window.dropped)
     }
 
-    /// The layout, which is the blocked one when there is a key. [Example](Self).
+    /// The layout, which is the blocked one when there is a key.
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.key.map_or(Layout::Classic, |_| Layout::Blocked)
