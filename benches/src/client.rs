@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use everbloom::hash::{HashPair, HashWidth};
+use everbloom::hash::{DoubleHash, HashWidth};
 use everbloom_client::redis::{Client, Connection, Pipeline};
 use everbloom_client::{BitmapFilter, BitmapParameters};
 use serde::Serialize;
@@ -236,7 +236,7 @@ impl Subject {
         let key = keys.first().context("a filter has a key")?;
         let mut pipeline = Pipeline::with_capacity(batch.len() * hashes as usize);
         for item in batch {
-            let pair = HashPair::new(item, HashWidth::Bits64);
+            let pair = DoubleHash::new(item, HashWidth::Bits64);
             for bit in pair.positions(hashes, self.parameters.bits()) {
                 if add {
                     pipeline.cmd("SETBIT").arg(key).arg(bit).arg(1);

@@ -177,7 +177,7 @@ impl Header {
 impl Seed {
     fn parts(&self) -> CuckooParts {
         let builder = CuckooFilter::builder()
-            .capacity(self.capacity.into())
+            .slots(self.capacity.into())
             .bucket_size(self.bucket_size % 8 + 1)
             .max_kicks(u16::from(self.max_kicks) + 1)
             .expansion(u16::from(self.expansion % 4));

@@ -43,7 +43,7 @@ impl Input {
 
     pub(crate) fn check(self) {
         let builder = CuckooFilter::builder()
-            .capacity(self.capacity.into())
+            .slots(self.capacity.into())
             .bucket_size(self.bucket_size % 8 + 1)
             .max_kicks(u16::from(self.max_kicks) + 1)
             .expansion((self.expansion % 3).into());

@@ -5,7 +5,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use everbloom::redisbloom::{Check, FilterParts, LayerParts};
-use everbloom::sizing::hashes;
+use everbloom::sizing::LayerSize;
 use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::header;
 
@@ -303,7 +303,7 @@ impl Field {
             Field::BitsPerEntry(bits) => layer.bits_per_entry = *bits,
             Field::Density(bits) => {
                 layer.bits_per_entry = f64::from(*bits) / 16.0;
-                layer.hashes = hashes(layer.bits_per_entry).unwrap_or(1);
+                layer.hashes = LayerSize::hashes_of(layer.bits_per_entry).unwrap_or(1);
             }
             Field::Hashes(number) => layer.hashes = number.low(),
             Field::Capacity(number) => layer.capacity = number.get(),

@@ -59,7 +59,7 @@ fn check_value(value: &Value) {
                 }
                 Filter::Cuckoo(mut filter) => {
                     filter.parts().validate(LIMIT).unwrap();
-                    filter.insert_each([b"an item"], false, LIMIT, |reply| {
+                    filter.insert_each([b"an item"], LIMIT, |reply| {
                         inserted = reply.is_ok();
                         ControlFlow::Break(())
                     });

@@ -42,7 +42,7 @@ impl CuckooFilter {
     ) -> PyResult<Self> {
         let mut builder = Inner::builder();
         if let Some(capacity) = capacity {
-            builder = builder.capacity(whole(capacity, "capacity")?);
+            builder = builder.slots(whole(capacity, "capacity")?);
         }
         if let Some(bucket_size) = bucket_size {
             builder = builder.bucket_size(narrow(bucket_size, "bucket size")?);

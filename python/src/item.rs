@@ -1,7 +1,7 @@
 //! A Python object as an item of a filter.
 
 use everbloom::Item;
-use everbloom::hash::{HashPair, ItemHasher};
+use everbloom::hash::{DoubleHash, ItemHasher};
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple};
@@ -26,7 +26,7 @@ pub(crate) enum Value<'a> {
 
 impl Item for Value<'_> {
     #[inline]
-    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash {
         match self {
             Value::Bytes(bytes) => bytes.hash_with(hasher),
             Value::Copied(bytes) => bytes.hash_with(hasher),
@@ -38,7 +38,7 @@ impl Item for Value<'_> {
     }
 }
 
-fn hash_tuple<H: ItemHasher>(parts: &[Value<'_>], hasher: &H) -> HashPair {
+fn hash_tuple<H: ItemHasher>(parts: &[Value<'_>], hasher: &H) -> DoubleHash {
     match parts {
         [a] => (a,).hash_with(hasher),
         [a, b] => (a, b).hash_with(hasher),
@@ -49,7 +49,7 @@ fn hash_tuple<H: ItemHasher>(parts: &[Value<'_>], hasher: &H) -> HashPair {
         [a, b, c, d, e, f, g] => (a, b, c, d, e, f, g).hash_with(hasher),
         [a, b, c, d, e, f, g, h] => (a, b, c, d, e, f, g, h).hash_with(hasher),
         // `tuple` below makes no others.
-        _ => HashPair::default(),
+        _ => DoubleHash::default(),
     }
 }
 

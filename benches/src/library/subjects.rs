@@ -3,7 +3,7 @@
 
 use std::hash::BuildHasher;
 
-use everbloom::hash::{HashPair, HashWidth};
+use everbloom::hash::{DoubleHash, HashWidth};
 use everbloom::{BloomFilter, BuildError, Layout, ScalableBloomFilter};
 use foldhash::fast::FixedState;
 use growable_bloom_filter::GrowableBloom;
@@ -249,7 +249,7 @@ pub struct Plain {
 
 impl Plain {
     fn positions(&self, item: &[u8]) -> impl Iterator<Item = u64> + use<> {
-        let HashPair { a, b } = HashPair::new(item, HashWidth::Bits64);
+        let DoubleHash { a, b } = DoubleHash::new(item, HashWidth::Bits64);
         let bits = self.bits;
         (0..self.hashes).map(move |i| a.wrapping_add(i.wrapping_mul(b)) % bits)
     }

@@ -9,7 +9,7 @@ use everbloom::dcso::DcsoFilter;
 use everbloom::host::Layer;
 use everbloom::redisbloom::FilterParts;
 use everbloom::{
-    BloomFilter, FilterHasher, InsertError, Layout, ScalableBloomFilter, Stats, UnionError,
+    BloomFilter, InsertError, ItemHash, Layout, ScalableBloomFilter, Stats, UnionError,
 };
 
 use crate::description::Description;
@@ -162,7 +162,7 @@ macro_rules! either {
 
 impl Filter {
     /// What hashes for the filter in other threads.
-    pub(crate) fn hasher(&self) -> FilterHasher {
+    pub(crate) fn hasher(&self) -> ItemHash {
         either!(self, filter => filter.hasher())
     }
 

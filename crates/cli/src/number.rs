@@ -3,7 +3,7 @@
 //! One parser for all subcommands, so that a number means the same everywhere. K, M, G, T and P are
 //! powers of 1000, Ki, Mi, Gi, Ti and Pi powers of 1024.
 
-use everbloom::sizing::blocked::MIN_RATE;
+use everbloom::sizing::BlockedSize;
 use everbloom_plot::label;
 
 /// The most items and the most bytes anybody can mean.
@@ -70,7 +70,7 @@ pub(crate) fn whole<T: TryFrom<u64>>(
 
 /// Whether a filter of either layout can keep such an error rate.
 pub(crate) fn is_rate(rate: f64) -> bool {
-    (MIN_RATE..1.0).contains(&rate)
+    (BlockedSize::MIN_RATE..1.0).contains(&rate)
 }
 
 /// Without the last digits, in which products of decimal numbers go wrong: 0.1 times 0.1 is 0.01.
@@ -88,7 +88,8 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     }
     if !is_rate(rate) {
         return Err(format!(
-            "no filter keeps a rate below {MIN_RATE:e}, because hashes repeat: ask for more"
+            "no filter keeps a rate below {:e}, because hashes repeat: ask for more",
+            BlockedSize::MIN_RATE
         ));
     }
     Ok(rate)

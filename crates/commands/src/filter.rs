@@ -328,7 +328,7 @@ mod tests {
     fn a_filter_of_many_tables_is_copied_table_by_table() {
         let parts = CuckooParts {
             tables: 32_769,
-            ..CuckooFilter::builder().capacity(2).parts().unwrap()
+            ..CuckooFilter::builder().slots(2).parts().unwrap()
         };
         let mut filter = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
         filter.load_table(32_768, 0, &[7]).unwrap();

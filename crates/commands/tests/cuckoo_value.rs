@@ -37,7 +37,7 @@ fn recorded() -> Vec<Field> {
 }
 
 fn built() -> CuckooFilter {
-    let mut filter = CuckooFilter::builder().capacity(4).build().unwrap();
+    let mut filter = CuckooFilter::builder().slots(4).build().unwrap();
     filter.insert("foo").unwrap();
     filter
 }
@@ -51,7 +51,7 @@ fn fields_are_those_of_redisbloom() {
 #[test]
 fn grown_filters_come_back_equal() {
     for expansion in 1..4 {
-        let builder = CuckooFilter::builder().capacity(8).expansion(expansion);
+        let builder = CuckooFilter::builder().slots(8).expansion(expansion);
         let mut filter = builder.build().unwrap();
         for item in 0..100 {
             filter.insert(&item).unwrap();

@@ -1,6 +1,7 @@
 //! Errors of making a filter and of inserting an item, and what gives an error its words.
 
-/// Implements `Display` and `Error` for an enum: a text for each variant, which may name its fields.
+/// Implements `Display` and `Error` for an enum: a text for each variant, which may name its
+/// fields.
 ///
 /// A procedural macro would be most of what a program with one filter compiles.
 macro_rules! messages {
@@ -45,7 +46,7 @@ pub enum BuildError {
     /// without a bit count.
     Conflict,
     /// No size fits: the bits are too many to count, or the error rate is below
-    /// [`MIN_RATE`](crate::sizing::blocked::MIN_RATE). A
+    /// [`MIN_RATE`](crate::sizing::BlockedSize::MIN_RATE). A
     /// [`ScalableBloomFilter`](crate::ScalableBloomFilter) in the classic layout takes any rate
     /// half of which is not 0, as RedisBloom does.
     Unsizable,
@@ -76,9 +77,9 @@ messages! {
         Hashes =>
             "the hash count is missing or out of its range: 1 to {}, in the blocked layout {} to \
              {}",
-            crate::sizing::MAX_HASHES,
-            crate::sizing::blocked::MIN_HASHES,
-            crate::sizing::blocked::MAX_HASHES;
+            crate::sizing::LayerSize::MAX_HASHES,
+            crate::sizing::BlockedSize::MIN_HASHES,
+            crate::sizing::BlockedSize::MAX_HASHES;
         Bits => "the bit count must be at least 1";
         Conflict =>
             "a bit count and a hash count belong together and leave no error rate to choose";

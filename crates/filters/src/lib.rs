@@ -61,6 +61,6 @@ pub use cuckoo::builder::CuckooBuilder;
 pub use error::{BuildError, InsertError};
 pub use formats::bytes::view::BloomView;
 pub use formats::{bytes, dcso, guava, redisbloom};
-pub use hash::filter_hasher::FilterHasher;
 pub use hash::item::{Hashed, Item};
+pub use hash::item_hash::ItemHash;
 pub use layer::layout::Layout;

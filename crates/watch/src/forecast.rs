@@ -3,7 +3,7 @@
 
 use everbloom::Layout;
 use everbloom::redisbloom::LayerParts;
-use everbloom::sizing::{blocked, error_rate_from_fill, textbook};
+use everbloom::sizing::{BlockedSize, LayerSize, textbook};
 use everbloom_commands::filter::{Kind, Parts};
 
 /// About how many points make a curve.
@@ -52,11 +52,12 @@ impl Layer {
         let (size, hashes) = (self.size as f64, f64::from(self.hashes));
         let fill = textbook::fill_ratio(size, hashes, items as f64);
         match self.kind {
-            Kind::Bloom(Layout::Classic) | Kind::Valkey => {
-                (fill, error_rate_from_fill(fill, self.size, self.hashes))
-            }
+            Kind::Bloom(Layout::Classic) | Kind::Valkey => (
+                fill,
+                LayerSize::rate_from_fill(fill, self.size, self.hashes),
+            ),
             Kind::Bloom(Layout::Blocked) => {
-                (fill, blocked::error_rate(self.size, self.hashes, items))
+                (fill, BlockedSize::rate_of(self.size, self.hashes, items))
             }
             Kind::Cuckoo => {
                 // The same as in `CuckooFilter::stats`.

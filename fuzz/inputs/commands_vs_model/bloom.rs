@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
 use everbloom::Layout;
-use everbloom::sizing::blocked::BlockedSize;
+use everbloom::sizing::BlockedSize;
 use everbloom::sizing::{LayerSize, RATE_CAP, Rounding};
 use everbloom_commands::Defaults;
 use everbloom_resp::Reply;
@@ -138,9 +138,11 @@ impl Run {
     }
 
     fn made(&self, rate: f64, capacity: u64, expansion: u32, fixed: bool, layout: Layout) -> Made {
-        let first = match layout {
-            Layout::Classic => LayerSize::first(capacity, rate, !fixed).map(Size::Classic),
-            Layout::Blocked => BlockedSize::first(capacity, rate, !fixed).map(Size::Blocked),
+        let first = match (layout, fixed) {
+            (Layout::Classic, true) => LayerSize::only(capacity, rate).map(Size::Classic),
+            (Layout::Classic, false) => LayerSize::first(capacity, rate).map(Size::Classic),
+            (Layout::Blocked, true) => BlockedSize::only(capacity, rate).map(Size::Blocked),
+            (Layout::Blocked, false) => BlockedSize::first(capacity, rate).map(Size::Blocked),
         };
         let first = first.ok_or("ERR could not create filter")?;
         if first.bytes() > self.context().max_filter_bytes {

@@ -23,7 +23,7 @@ impl Model {
         let bucket_size = defaults.bucket_size;
         let buckets = (defaults.initial_size / u64::from(bucket_size)).next_power_of_two();
         let builder = CuckooFilter::builder()
-            .capacity(buckets * u64::from(bucket_size))
+            .slots(buckets * u64::from(bucket_size))
             .bucket_size(bucket_size)
             .max_kicks(defaults.max_iterations)
             .expansion(defaults.expansion);

@@ -1,6 +1,6 @@
 //! How many new records the filter took for known ones.
 
-use everbloom::sizing::{blocked, textbook};
+use everbloom::sizing::{BlockedSize, textbook};
 use everbloom::{Layout, ScalableBloomFilter};
 
 /// After how much growth to compute the rate again: a 64th.
@@ -48,7 +48,7 @@ fn error_rate(filter: &ScalableBloomFilter) -> f64 {
     let right = filter.layers().iter().map(|layer| {
         let (bits, hashes, items) = (layer.bits(), layer.hashes(), layer.len());
         1.0 - match layer.layout() {
-            Layout::Blocked => blocked::error_rate(bits, hashes, items),
+            Layout::Blocked => BlockedSize::rate_of(bits, hashes, items),
             Layout::Classic => textbook::error_rate(bits as f64, f64::from(hashes), items as f64),
         }
     });

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use everbloom::hash::Key;
-use everbloom::{BuildError, FilterHasher, ScalableBloomFilter, Span, WindowedBloomFilter};
+use everbloom::{BuildError, ItemHash, ScalableBloomFilter, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
 use crate::filter::{has_our_clock, now_ms};
@@ -67,10 +67,10 @@ impl State {
     }
 
     /// What hashes for the filter, also before there is one.
-    pub(super) fn hasher(&self) -> FilterHasher {
+    pub(super) fn hasher(&self) -> ItemHash {
         match &self.filter {
             Some(filter) => filter.hasher(),
-            None => FilterHasher::of_key(self.key),
+            None => ItemHash::of_key(self.key),
         }
     }
 

@@ -89,7 +89,7 @@ impl Subject {
         bucket_size: u8,
     ) -> Result<Self, Failure> {
         let Some(client) = client else {
-            let builder = CuckooFilter::builder().capacity(capacity);
+            let builder = CuckooFilter::builder().slots(capacity);
             let filter = builder.bucket_size(bucket_size).build();
             return filter.map(Subject::Cuckoo).map_err(not_made);
         };
@@ -115,7 +115,7 @@ impl Subject {
         match self {
             Subject::Embedded(filter) => Ok(count(|count| filter.insert_each(items, count))),
             Subject::Cuckoo(filter) => Ok(count(|count| {
-                filter.insert_each(items, false, u64::MAX, |reply| {
+                filter.insert_each(items, u64::MAX, |reply| {
                     count(reply.is_ok());
                     ControlFlow::Continue(())
                 });

@@ -9,7 +9,7 @@ mod table;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use everbloom::sizing::blocked::{MAX_HASHES, MIN_HASHES};
+use everbloom::sizing::BlockedSize;
 
 use crate::failure::Failure;
 use crate::number;
@@ -51,7 +51,7 @@ pub(crate) struct Args {
         short = 'k',
         long,
         value_name = "COUNT",
-        value_parser = number::whole::<u32>(MIN_HASHES.into(), MAX_HASHES.into()),
+        value_parser = number::whole::<u32>(BlockedSize::MIN_HASHES.into(), BlockedSize::MAX_HASHES.into()),
         conflicts_with = "window"
     )]
     hashes: Option<u32>,

@@ -1,6 +1,6 @@
 //! The pictures of a plan.
 
-use everbloom::sizing::blocked::{self, BLOCK_BITS, MAX_HASHES, MIN_HASHES};
+use everbloom::sizing::BlockedSize;
 use everbloom::sizing::textbook;
 use everbloom_plot::{Axis, Chart, Line, label};
 
@@ -99,8 +99,9 @@ fn best_classic(bits: f64, items: f64) -> f64 {
 }
 
 fn best_blocked(bits: f64, items: f64) -> f64 {
-    let load = items * f64::from(BLOCK_BITS) / bits;
-    let rates = (MIN_HASHES..=MAX_HASHES).map(|hashes| blocked::block_error_rate(load, hashes));
+    let load = items * f64::from(BlockedSize::BLOCK_BITS) / bits;
+    let rates = (BlockedSize::MIN_HASHES..=BlockedSize::MAX_HASHES)
+        .map(|hashes| BlockedSize::rate_at_load(load, hashes));
     rates.fold(1.0, f64::min)
 }
 
@@ -131,7 +132,8 @@ fn bits(plan: &Plan) -> Chart {
 }
 
 fn hashes(plan: &Plan) -> Chart {
-    let most = (2 * plan.classic.hashes.max(plan.blocked.hashes)).clamp(12, MAX_HASHES);
+    let most =
+        (2 * plan.classic.hashes.max(plan.blocked.hashes)).clamp(12, BlockedSize::MAX_HASHES);
     let rate = |size: &Size, hashes| Size { hashes, ..*size }.rate_at(plan.capacity() as f64);
     let line = |size: &Size, least: u32, colour| {
         let points = (least..=most).map(|hashes| (f64::from(hashes), rate(size, hashes)));
@@ -152,7 +154,7 @@ fn hashes(plan: &Plan) -> Chart {
             .within(plan.rate() / 3.0, rate(&plan.classic, 1).max(plan.rate())),
         lines: vec![
             line(&plan.classic, 1, CLASSIC),
-            line(&plan.blocked, MIN_HASHES, BLOCKED),
+            line(&plan.blocked, BlockedSize::MIN_HASHES, BLOCKED),
             asked(plan, 0.0, most.into()),
         ],
     }

@@ -1,7 +1,7 @@
 //! The sizes of filters, and the search for the capacity or the rate that fits into some memory.
 
 use everbloom::host::Window;
-use everbloom::sizing::blocked::{self, BlockedSize, LARGE, MIN_RATE};
+use everbloom::sizing::BlockedSize;
 use everbloom::sizing::{LayerSize, Rounding, textbook};
 use everbloom::{Span, WindowedBloomFilter};
 
@@ -62,12 +62,10 @@ impl Kind {
         let (bytes, hashes) = match self {
             Kind::Classic => classic(LayerSize::new(capacity, rate, Rounding::Words)?),
             // RedisBloom's sizes are those of the classic layout, which has its bits.
-            Kind::ClassicGrowing | Kind::RedisBloom => {
-                classic(LayerSize::first(capacity, rate, true)?)
-            }
-            Kind::RedisBloomFixed => classic(LayerSize::first(capacity, rate, false)?),
+            Kind::ClassicGrowing | Kind::RedisBloom => classic(LayerSize::first(capacity, rate)?),
+            Kind::RedisBloomFixed => classic(LayerSize::only(capacity, rate)?),
             Kind::Blocked => in_blocks(BlockedSize::new(capacity, rate)?),
-            Kind::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate, true)?),
+            Kind::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate)?),
             Kind::Windowed => {
                 let window = Window {
                     // The length does not matter for the size.
@@ -132,7 +130,7 @@ impl Kind {
     /// What its bytes are a multiple of: a word, or a block.
     fn unit(self) -> u64 {
         match self {
-            Kind::Blocked => u64::from(blocked::BLOCK_BITS / 8),
+            Kind::Blocked => u64::from(BlockedSize::BLOCK_BITS / 8),
             _ => 8,
         }
     }
@@ -146,8 +144,8 @@ impl Kind {
         // A large first layer of the blocked layout keeps less of the rate for the layers to come,
         // so it takes fewer bits than one that is a little smaller.
         let (low, high) = match self {
-            Kind::BlockedGrowing if !fits(LARGE) => (0, LARGE),
-            Kind::BlockedGrowing => (LARGE, 1 << 62),
+            Kind::BlockedGrowing if !fits(BlockedSize::LARGE) => (0, BlockedSize::LARGE),
+            Kind::BlockedGrowing => (BlockedSize::LARGE, 1 << 62),
             _ => (0, 1 << 62),
         };
         self.size(last(low, high, fits), rate, hashes)
@@ -160,12 +158,12 @@ impl Kind {
             let size = self.size(capacity, rate, None);
             size.filter(|size| size.bytes <= memory)
         };
-        if let Some(size) = fitting(MIN_RATE) {
+        if let Some(size) = fitting(BlockedSize::MIN_RATE) {
             return Some(size);
         }
         let most = 0.999;
         fitting(most)?;
-        let (mut low, mut high) = (MIN_RATE.ln(), f64::ln(most));
+        let (mut low, mut high) = (BlockedSize::MIN_RATE.ln(), f64::ln(most));
         for _ in 0..60 {
             let middle = (low + high) / 2.0;
             if fitting(middle.exp()).is_some() {
@@ -225,8 +223,8 @@ impl Size {
     pub(super) fn rate_at(&self, items: f64) -> f64 {
         match self.kind {
             Kind::Blocked | Kind::BlockedGrowing => {
-                let blocks = self.bits() as f64 / f64::from(blocked::BLOCK_BITS);
-                blocked::block_error_rate(items / blocks, self.hashes)
+                let blocks = self.bits() as f64 / f64::from(BlockedSize::BLOCK_BITS);
+                BlockedSize::rate_at_load(items / blocks, self.hashes)
             }
             _ => textbook::error_rate(self.bits() as f64, self.hashes.into(), items),
         }
@@ -308,7 +306,7 @@ mod tests {
                     "{case} {back:?}"
                 );
                 // A large first layer in the blocked layout takes less than a small one.
-                if kind != Kind::BlockedGrowing || back.capacity < LARGE {
+                if kind != Kind::BlockedGrowing || back.capacity < BlockedSize::LARGE {
                     let more = kind.size(back.capacity + 1, rate, None).unwrap();
                     assert!(more.bytes > there.bytes, "{case} {back:?}");
                     assert!(back.bytes + 2 * unit >= there.bytes, "{case} {back:?}");

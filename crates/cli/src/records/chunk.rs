@@ -1,7 +1,7 @@
 //! A piece of the input that ends where a record ends, and what is known of its records.
 
-use everbloom::hash::{HashPair, ItemHasher};
-use everbloom::{FilterHasher, Item};
+use everbloom::hash::{DoubleHash, ItemHasher};
+use everbloom::{Item, ItemHash};
 use memchr::memchr_iter;
 
 use super::keys::KeyOf;
@@ -17,7 +17,7 @@ pub(crate) struct Chunk {
     /// The records without a key, ascending. There is nothing about them in what follows.
     pub(crate) keyless: Vec<usize>,
     /// The hash of each key, for a filter in memory.
-    pub(crate) hashes: Vec<HashPair>,
+    pub(crate) hashes: Vec<DoubleHash>,
     /// Whether the key was in the chunk before, for a filter that outlives the run.
     pub(crate) again: Vec<bool>,
     /// All keys, one after the other, and where each ends, for a server.
@@ -59,7 +59,7 @@ impl Chunk {
 #[derive(Clone, Debug)]
 pub(crate) enum Digest {
     /// Hashes, and whether to look for repeats within the chunk.
-    Hashes(FilterHasher, bool),
+    Hashes(ItemHash, bool),
     Keys,
     /// The same without the carriage return at the end of a line, as DCSO's tool reads lines.
     Lines,
@@ -69,11 +69,11 @@ pub(crate) enum Digest {
 
 /// A hash as an item, for a filter with the same hasher.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hashed(pub(crate) HashPair);
+pub(crate) struct Hashed(pub(crate) DoubleHash);
 
 impl Item for Hashed {
     #[inline]
-    fn hash_with<H: ItemHasher>(&self, _: &H) -> HashPair {
+    fn hash_with<H: ItemHasher>(&self, _: &H) -> DoubleHash {
         self.0
     }
 }

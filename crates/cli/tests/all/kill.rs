@@ -144,7 +144,7 @@ fn three(batch: usize) -> [String; 3] {
 }
 
 fn new_cuckoo() -> CuckooFilter {
-    let builder = CuckooFilter::builder().capacity(64).expansion(2);
+    let builder = CuckooFilter::builder().slots(64).expansion(2);
     builder.build().unwrap()
 }
 

@@ -136,7 +136,7 @@ fn checked(bits: u64, hashes: u32) -> Result<(), Error> {
     if !(1..=MAX_KEY_BITS).contains(&bits) {
         return Err(Error::Shape("a bitmap has from 1 bit to 2^32"));
     }
-    if !(1..=everbloom::sizing::MAX_HASHES).contains(&hashes) {
+    if !(1..=everbloom::sizing::LayerSize::MAX_HASHES).contains(&hashes) {
         return Err(Error::Shape("a filter has from 1 hash to 1075"));
     }
     Ok(())

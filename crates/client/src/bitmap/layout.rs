@@ -1,6 +1,6 @@
 //! The positions of an item's bits, in our own layout and in those of other programs.
 
-use everbloom::hash::{HashPair, HashWidth, murmur64a};
+use everbloom::hash::{DoubleHash, HashWidth, murmur64a};
 
 use super::{java, python, redisson};
 
@@ -34,7 +34,7 @@ impl Layout {
     pub(super) fn positions(&self, item: &[u8]) -> Vec<u64> {
         match self.rule {
             Rule::Everbloom => {
-                let pair = HashPair::new(item, HashWidth::Bits64);
+                let pair = DoubleHash::new(item, HashWidth::Bits64);
                 pair.positions(self.hashes, self.bits).collect()
             }
             Rule::Python => python::positions(item, self.hashes, self.bits),

@@ -146,7 +146,7 @@ impl BitmapParameters {
         };
         let sane = found.error_rate > 0.0
             && found.error_rate < 1.0
-            && (1..=everbloom::sizing::MAX_HASHES).contains(&found.hashes)
+            && (1..=everbloom::sizing::LayerSize::MAX_HASHES).contains(&found.hashes)
             && (1..=MAX_KEY_BITS).contains(&found.bits)
             && (1..=MAX_KEYS).contains(&found.keys);
         sane.then_some(found)

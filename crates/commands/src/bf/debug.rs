@@ -5,7 +5,7 @@ use crate::context::LazyContext;
 use crate::format::g;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
-use everbloom::sizing::blocked::BLOCK_BITS;
+use everbloom::sizing::BlockedSize;
 use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
 
@@ -37,7 +37,7 @@ fn describe(filter: &ScalableBloomFilter) -> Reply {
         );
         match layer.layout() {
             Layout::Classic => line,
-            Layout::Blocked => format!("{line} blockbits:{BLOCK_BITS}"),
+            Layout::Blocked => format!("{line} blockbits:{}", BlockedSize::BLOCK_BITS),
         }
     });
     let lines = std::iter::once(format!("size:{}", filter.len())).chain(layers);

@@ -20,7 +20,7 @@ fn build(
     context: &LazyContext<'_>,
 ) -> Result<CuckooFilter, CommandError> {
     let builder = CuckooFilter::builder()
-        .capacity(parameters.initial_size)
+        .slots(parameters.initial_size)
         .bucket_size(parameters.bucket_size)
         .max_kicks(parameters.max_iterations)
         .expansion(parameters.expansion)

@@ -59,7 +59,8 @@ fn hostile_layers_are_bad_data() {
         ("no hashes", |l| l.hashes = 0),
         ("a million hashes", |l| l.hashes = 1_000_000),
         ("a million hashes that agree", |l| {
-            (l.hashes, l.bits_per_entry) = (1_000_000, 999_999.5 / everbloom::sizing::LN2);
+            (l.hashes, l.bits_per_entry) =
+                (1_000_000, 999_999.5 / everbloom::sizing::LayerSize::LN2);
         }),
         ("2^31 hashes of NaN", |l| {
             (l.hashes, l.bits_per_entry) = (1 << 31, f64::NAN)

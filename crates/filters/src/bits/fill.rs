@@ -1,8 +1,8 @@
 //! What the number of ones says about an array of bits.
 
 use crate::math::{ln_1p, powf, whole};
-use crate::sizing::blocked::BLOCK_BITS;
-use crate::sizing::{error_rate_from_fill, textbook};
+use crate::sizing::BlockedSize;
+use crate::sizing::{LayerSize, textbook};
 
 /// What the number of ones says about an array.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Fill {
     /// For a layer in the classic layout.
     pub(crate) fn of_classic(ones: u64, bits: u64, hashes: u32) -> Fill {
         let fill = Fill::of_array(ones, bits, hashes);
-        let error_rate = error_rate_from_fill(fill.ratio, bits, hashes);
+        let error_rate = LayerSize::rate_from_fill(fill.ratio, bits, hashes);
         Fill { error_rate, ..fill }
     }
 
@@ -40,7 +40,7 @@ impl Fill {
     /// blocks' rates.
     pub(crate) fn of_blocks(ones_of_each: impl Iterator<Item = u64>, hashes: u32) -> Fill {
         // The number of blocks for each number of ones.
-        let mut blocks = [0_u64; BLOCK_BITS as usize + 1];
+        let mut blocks = [0_u64; BlockedSize::BLOCK_BITS as usize + 1];
         for ones in ones_of_each {
             if let Some(count) = usize::try_from(ones)
                 .ok()
@@ -49,7 +49,7 @@ impl Fill {
                 *count += 1;
             }
         }
-        let (bits, hashes) = (f64::from(BLOCK_BITS), f64::from(hashes));
+        let (bits, hashes) = (f64::from(BlockedSize::BLOCK_BITS), f64::from(hashes));
         let (mut all, mut ones, mut rates, mut throws) = (0.0, 0.0, 0.0, 0.0);
         for (in_block, count) in (0_u32..).zip(blocks).filter(|(_, count)| *count > 0) {
             let (in_block, count) = (f64::from(in_block), count as f64);

@@ -10,7 +10,7 @@ use super::stats::Stats;
 use crate::bits::blocks::AtomicBits;
 use crate::error::BuildError;
 use crate::hash::item::Item;
-use crate::hash::{HashPair, Hasher, Key};
+use crate::hash::{DoubleHash, Hasher, Key};
 use crate::layer::Layer;
 use crate::layer::shape::Shape;
 
@@ -49,9 +49,9 @@ use crate::layer::shape::Shape;
 /// after the threads have synchronised in another way, such as by a channel or by joining the
 /// thread. The insert itself does not order other memory accesses of its thread.
 ///
-/// When several threads insert the same new item at once, more than one may get `true`. None gets it
-/// only where other items, inserted at the same time, set the last of its bits: then the item was
-/// found by error before, as any item may be.
+/// When several threads insert the same new item at once, more than one may get `true`. None gets
+/// it only where other items, inserted at the same time, set the last of its bits: then the item
+/// was found by error before, as any item may be.
 ///
 /// # What is not there
 ///
@@ -82,8 +82,8 @@ impl AtomicBloomFilter {
     /// # Panics
     ///
     /// When the capacity is 0 or so large that its bits cannot be counted, the error rate is not
-    /// less than 1 or too low for any filter (see [`MIN_RATE`](crate::sizing::blocked::MIN_RATE)),
-    /// or there is no memory.
+    /// less than 1 or too low for any filter (see
+    /// [`MIN_RATE`](crate::sizing::BlockedSize::MIN_RATE)), or there is no memory.
     /// [`BloomBuilder::build_atomic`] returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
@@ -156,7 +156,7 @@ impl AtomicBloomFilter {
     fn each(
         &self,
         items: impl IntoIterator<Item: Item>,
-        mut answer: impl FnMut(&AtomicBits, HashPair),
+        mut answer: impl FnMut(&AtomicBits, DoubleHash),
     ) {
         let hasher = Hasher::Blocked(*self.bits.secrets());
         let prefetch = |bits: &&AtomicBits, group: &Group| {
@@ -179,14 +179,14 @@ impl AtomicBloomFilter {
     /// ```
     #[must_use]
     #[inline]
-    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> DoubleHash {
         item.hash_with(self.bits.secrets())
     }
 
     /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by
     /// your own 128-bit hash function, whose bits must all be evenly spread.
     #[inline]
-    pub fn insert_hash(&self, hash: HashPair) -> bool {
+    pub fn insert_hash(&self, hash: DoubleHash) -> bool {
         self.bits.insert(hash)
     }
 
@@ -194,7 +194,7 @@ impl AtomicBloomFilter {
     /// [`hash`](Self::hash).
     #[must_use]
     #[inline]
-    pub fn contains_hash(&self, hash: HashPair) -> bool {
+    pub fn contains_hash(&self, hash: DoubleHash) -> bool {
         self.bits.contains(hash)
     }
 

@@ -9,9 +9,9 @@ use super::group;
 use super::scalable::ScalableBloomFilter;
 use super::stats::Stats;
 use crate::formats::redisbloom::Options;
-use crate::hash::filter_hasher::FilterHasher;
 use crate::hash::item::Item;
-use crate::hash::{HashPair, HashWidth, Key};
+use crate::hash::item_hash::ItemHash;
+use crate::hash::{DoubleHash, HashWidth, Key};
 use crate::layer::Layer;
 use crate::layer::layout::Layout;
 
@@ -114,19 +114,19 @@ impl BloomFilter {
     /// ```
     #[must_use]
     #[inline]
-    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> DoubleHash {
         self.layer.hash(item, HashWidth::Bits64)
     }
 
     /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by
     /// your own 128-bit hash function, whose bits must all be evenly spread. [Example](Self::hash).
-    pub fn insert_hash(&mut self, hash: HashPair) -> bool {
+    pub fn insert_hash(&mut self, hash: DoubleHash) -> bool {
         self.layer.insert_if_new(hash)
     }
 
     /// [`contains`](Self::contains) for an item that is hashed already. [Example](Self::hash).
     #[must_use]
-    pub fn contains_hash(&self, hash: HashPair) -> bool {
+    pub fn contains_hash(&self, hash: DoubleHash) -> bool {
         self.layer.contains(hash)
     }
 
@@ -241,10 +241,10 @@ impl BloomFilter {
         size_of::<Self>() + self.layer.heap_bytes()
     }
 
-    /// What hashes items as this filter does. [Example](FilterHasher).
+    /// What hashes items as this filter does. [Example](ItemHash).
     #[must_use]
-    pub fn hasher(&self) -> FilterHasher {
-        FilterHasher(self.layer.hasher(HashWidth::Bits64))
+    pub fn hasher(&self) -> ItemHash {
+        ItemHash(self.layer.hasher(HashWidth::Bits64))
     }
 }
 

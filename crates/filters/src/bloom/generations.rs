@@ -7,8 +7,8 @@ use crate::error::InsertError;
 use crate::hash::item::Item;
 use crate::layer::Layer;
 use crate::math::saturating_sum;
+use crate::sizing::BlockedSize;
 use crate::sizing::LayerSize;
-use crate::sizing::blocked::BlockedSize;
 
 impl ScalableBloomFilter {
     /// The window, if the filter forgets. [Example](crate::WindowedBloomFilter::window).
@@ -77,16 +77,17 @@ impl ScalableBloomFilter {
     }
 
     /// Begins the window again at this time, if its newest generation lies more than a generation
-    /// ahead of it: a clock was wrong. Every item that is found now is found for one window from now
-    /// on. Returns whether it was so. [Example](crate::WindowedBloomFilter::insert_at).
+    /// ahead of it: a clock was wrong. Every item that is found now is found for one window from
+    /// now on. Returns whether it was so. [Example](crate::WindowedBloomFilter::insert_at).
     pub fn begin_again(&mut self, now: u64) -> bool {
         let window = self.window.as_deref_mut();
         let ahead = window.filter(|window| window.is_ahead_of(now));
         ahead.map(|window| window.begin_again(now)).is_some()
     }
 
-    /// When the clock lets the next layers be forgotten; `None` if it never does: without a window of
-    /// ticks, and when only one empty layer is left. [Example](crate::WindowedBloomFilter::advance).
+    /// When the clock lets the next layers be forgotten; `None` if it never does: without a window
+    /// of ticks, and when only one empty layer is left.
+    /// [Example](crate::WindowedBloomFilter::advance).
     #[must_use]
     #[inline]
     pub fn outdated_at(&self) -> Option<u64> {

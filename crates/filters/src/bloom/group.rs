@@ -9,7 +9,7 @@ use core::slice;
 
 use crate::bits::blocks;
 use crate::hash::item::Item;
-use crate::hash::{HashPair, Hasher, ItemHasher};
+use crate::hash::{DoubleHash, Hasher, ItemHasher};
 use crate::layer::Layer;
 use crate::layer::classic::{ClassicBits, RUN};
 use crate::limits::{self, MAX_GROUP};
@@ -61,7 +61,8 @@ pub(crate) fn contained_groups(
     });
 }
 
-/// Inserts each item in turn into a layer without captures, and calls `emit` with whether it is new.
+/// Inserts each item in turn into a layer without captures, and calls `emit` with whether it is
+/// new.
 #[inline]
 pub(crate) fn insert_groups(
     layer: &mut Layer,
@@ -78,11 +79,11 @@ pub(crate) fn insert_groups(
     });
 }
 
-/// Up to [`MAX_GROUP`] hashed items, to be filled again and again. Sets of them are masks, bit i for
-/// item i.
+/// Up to [`MAX_GROUP`] hashed items, to be filled again and again. Sets of them are masks, bit i
+/// for item i.
 #[derive(Default)]
 pub(crate) struct Group {
-    pairs: [HashPair; MAX_GROUP],
+    pairs: [DoubleHash; MAX_GROUP],
     len: usize,
 }
 
@@ -119,7 +120,7 @@ impl Group {
 
     /// The items in order.
     #[inline]
-    pub(crate) fn pairs(&self) -> &[HashPair] {
+    pub(crate) fn pairs(&self) -> &[DoubleHash] {
         self.pairs.get(..self.len).unwrap_or_default()
     }
 
@@ -137,7 +138,7 @@ impl Group {
 
     /// The items in the mask.
     #[inline]
-    fn select(&self, mask: u32) -> impl Iterator<Item = (u32, HashPair)> {
+    fn select(&self, mask: u32) -> impl Iterator<Item = (u32, DoubleHash)> {
         let mut rest = mask;
         core::iter::from_fn(move || {
             let index = (rest != 0).then(|| rest.trailing_zeros())?;

@@ -4,7 +4,7 @@
 //! the error rate of the one before, and as 1/2 + 1/4 + ... = 1 the whole keeps the given rate, as
 //! far as double hashing is as good as independent hashes. In the blocked layout each layer takes a
 //! part of the error rate that the layers before it left, see
-//! [`sizing::blocked`](crate::sizing::blocked).
+//! [`BlockedSize`](crate::sizing::BlockedSize).
 
 use alloc::boxed::Box;
 use core::convert::Infallible;
@@ -19,15 +19,15 @@ use super::window::{Generation, Span, Window};
 use crate::bits::memory::spilled;
 use crate::error::InsertError;
 use crate::formats::redisbloom::Options;
-use crate::hash::filter_hasher::FilterHasher;
 use crate::hash::item::Item;
+use crate::hash::item_hash::ItemHash;
 use crate::hash::valkey::ValkeyBloom;
-use crate::hash::{HashPair, Hasher, Key};
+use crate::hash::{DoubleHash, Hasher, Key};
 use crate::layer::Layer;
 use crate::layer::capture::Capture;
 use crate::layer::layout::Layout;
 use crate::math::saturating_sum;
-use crate::sizing::blocked::BlockedSize;
+use crate::sizing::BlockedSize;
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
 /// error rate. A key of the `BF.*` commands holds such a filter.
@@ -295,24 +295,24 @@ impl ScalableBloomFilter {
     }
 
     #[inline]
-    pub(crate) fn hash(&self, item: &(impl Item + ?Sized)) -> HashPair {
+    pub(crate) fn hash(&self, item: &(impl Item + ?Sized)) -> DoubleHash {
         match self.layers.first() {
             Some(layer) => layer.hash(item, self.options.hash_width()),
-            None => HashPair::default(),
+            None => DoubleHash::default(),
         }
     }
 
-    /// What hashes items as this filter does. [Example](FilterHasher).
+    /// What hashes items as this filter does. [Example](ItemHash).
     #[must_use]
-    pub fn hasher(&self) -> FilterHasher {
+    pub fn hasher(&self) -> ItemHash {
         let width = self.options.hash_width();
         let first = self.layers.first();
-        FilterHasher(first.map_or(Hasher::Classic(width), |layer| layer.hasher(width)))
+        ItemHash(first.map_or(Hasher::Classic(width), |layer| layer.hasher(width)))
     }
 
     /// Whether the item is in one of the layers from that one on.
     #[inline]
-    pub(crate) fn found_from(&self, oldest: usize, pair: HashPair) -> bool {
+    pub(crate) fn found_from(&self, oldest: usize, pair: DoubleHash) -> bool {
         // The newest layer is the largest, so it is the likeliest to have the item.
         self.layers
             .iter()
@@ -326,7 +326,7 @@ impl ScalableBloomFilter {
     fn insert_groups<E>(
         &mut self,
         items: impl Iterator<Item: Item>,
-        mut insert: impl FnMut(&mut Self, HashPair) -> Result<(), E>,
+        mut insert: impl FnMut(&mut Self, DoubleHash) -> Result<(), E>,
         mut emit: impl FnMut(Result<Inserted, E>) -> ControlFlow<()>,
     ) {
         if is_one_at_most(&items) {
@@ -388,8 +388,8 @@ impl ScalableBloomFilter {
     fn insert_where_room(
         &mut self,
         newest: usize,
-        pair: HashPair,
-        insert: impl FnOnce(&mut Layer, HashPair) -> bool,
+        pair: DoubleHash,
+        insert: impl FnOnce(&mut Layer, DoubleHash) -> bool,
     ) -> Option<bool> {
         let is_newest = self.layers.len() == newest + 1;
         let layer = self.layers.get_mut(newest)?;
@@ -406,8 +406,8 @@ impl ScalableBloomFilter {
     #[inline]
     fn insert_if_new<E>(
         &mut self,
-        pair: HashPair,
-        insert: impl FnOnce(&mut Self, HashPair) -> Result<(), E>,
+        pair: DoubleHash,
+        insert: impl FnOnce(&mut Self, DoubleHash) -> Result<(), E>,
     ) -> Result<Inserted, E> {
         // One pass over the only layer tests and inserts.
         if let Some(new) = self.insert_where_room(0, pair, Layer::insert_unless_known) {
@@ -420,8 +420,8 @@ impl ScalableBloomFilter {
     #[inline(never)]
     fn insert_unless_found<E>(
         &mut self,
-        pair: HashPair,
-        insert: impl FnOnce(&mut Self, HashPair) -> Result<(), E>,
+        pair: DoubleHash,
+        insert: impl FnOnce(&mut Self, DoubleHash) -> Result<(), E>,
     ) -> Result<Inserted, E> {
         let past = self.past();
         if self.found_from(past, pair) {
@@ -437,7 +437,7 @@ impl ScalableBloomFilter {
 
     /// Inserts an item that is not in the newest generation.
     #[inline]
-    fn insert_new(&mut self, pair: HashPair, max_layer_bytes: u64) -> Result<(), InsertError> {
+    fn insert_new(&mut self, pair: DoubleHash, max_layer_bytes: u64) -> Result<(), InsertError> {
         if self.layers.last().is_none_or(Layer::is_full) {
             self.make_room(max_layer_bytes)?;
         }
@@ -447,7 +447,7 @@ impl ScalableBloomFilter {
 
     /// As [`insert_new`](Self::insert_new), into the newest layer when there is no room.
     #[inline]
-    fn insert_surely(&mut self, pair: HashPair) -> Result<(), Infallible> {
+    fn insert_surely(&mut self, pair: DoubleHash) -> Result<(), Infallible> {
         if self.insert_new(pair, u64::MAX).is_err() {
             self.insert_into_newest(pair);
         }
@@ -455,7 +455,7 @@ impl ScalableBloomFilter {
     }
 
     #[inline]
-    fn insert_into_newest(&mut self, pair: HashPair) {
+    fn insert_into_newest(&mut self, pair: DoubleHash) {
         let newest = self.layers.len().saturating_sub(1);
         if let Some(layer) = self.layers.last_mut() {
             if self.capture.is_active() {

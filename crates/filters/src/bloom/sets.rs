@@ -10,10 +10,10 @@ use crate::layer::Layer;
 use crate::layer::capture::Capture;
 use crate::layer::layout::Layout;
 use crate::math::saturating_sum;
-use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
+use crate::sizing::BlockedSize;
 
 /// Bytes of a block.
-const BLOCK: usize = BLOCK_BITS as usize / 8;
+const BLOCK: usize = BlockedSize::BLOCK_BITS as usize / 8;
 
 /// Why two filters cannot be united or intersected: a parameter in which they differ.
 ///
@@ -346,7 +346,8 @@ impl ScalableBloomFilter {
             return Err(ShrinkError::Capacity(least));
         };
         let size = match (older, self.is_fixed()) {
-            ([], fixed) => BlockedSize::first(left, self.error_rate(), !fixed),
+            ([], true) => BlockedSize::only(left, self.error_rate()),
+            ([], false) => BlockedSize::first(left, self.error_rate()),
             _ => BlockedSize::new(left, newest.error_rate()),
         };
         // A folded item has as many bits as before.

@@ -30,7 +30,7 @@ use crate::sizing::LayerSize;
 /// assert_eq!(seen.stats().hashes, seen.layers().last().unwrap().hashes());
 ///
 /// // A cuckoo filter is made for no rate. Its capacity are its slots.
-/// let stats = CuckooFilter::builder().capacity(1024).build().unwrap().stats();
+/// let stats = CuckooFilter::builder().slots(1024).build().unwrap().stats();
 /// assert_eq!((stats.capacity, stats.error_rate), (Some(1024), None));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
@@ -56,7 +56,7 @@ pub struct Stats {
     ///
     /// With several layers it is the probability that any of them errs. Small layers of the classic
     /// layout err more often than their size tells, and this rate
-    /// [includes that](crate::sizing::error_rate_from_fill).
+    /// [includes that](crate::sizing::LayerSize::rate_from_fill).
     pub estimated_error_rate: f64,
 }
 

@@ -12,7 +12,7 @@ use crate::error::first_broken;
 use crate::layer::Layer;
 use crate::layer::capture::Capture;
 use crate::layer::layout::Layout;
-use crate::sizing::blocked::{SMALL_EXPANSION, share};
+use crate::sizing::BlockedSize;
 
 type Layers = SmallVec<[Layer; 1]>;
 
@@ -166,12 +166,13 @@ impl ScalableBloomFilter {
                 let (mut capacity, mut sum) = (newest.capacity(), 0.0);
                 // Each layer takes a part of what is left, as in `grow`.
                 for _ in 0..MAX_GROWTH {
-                    let expansion = u64::from(self.expansion()).max(SMALL_EXPANSION.into());
+                    let expansion =
+                        u64::from(self.expansion()).max(BlockedSize::SMALL_EXPANSION.into());
                     let share = match window {
                         Some(_) => 0.5,
                         None => {
                             capacity = capacity.saturating_mul(expansion);
-                            share(capacity)
+                            BlockedSize::share(capacity)
                         }
                     };
                     rate = left.max(rate / 2.0) * share;

@@ -16,7 +16,7 @@
 use alloc::vec::Vec;
 
 use crate::math::saturating_sum;
-use crate::sizing::blocked::BlockedSize;
+use crate::sizing::BlockedSize;
 
 /// What a window remembers. [Example](crate::WindowedBloomFilter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +112,8 @@ impl Window {
         self.generation_ticks().map_or(0, |ticks| age / ticks)
     }
 
-    /// Whether the newest generation lies more than a generation ahead of the clock, which was wrong
-    /// then or is now. A clock that goes back by less is waited for.
+    /// Whether the newest generation lies more than a generation ahead of the clock, which was
+    /// wrong then or is now. A clock that goes back by less is waited for.
     /// [Example](crate::WindowedBloomFilter::window).
     #[must_use]
     pub fn is_ahead_of(&self, now: u64) -> bool {

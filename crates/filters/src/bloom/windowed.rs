@@ -35,8 +35,8 @@ use crate::layer::Layer;
 /// window of ticks grows.
 ///
 /// The clock is the caller's: any number that grows, such as seconds. If it goes back, nothing is
-/// forgotten earlier. If it goes back by more than a generation, the window begins again at the next
-/// insertion: what is found then is found for one window from then on.
+/// forgotten earlier. If it goes back by more than a generation, the window begins again at the
+/// next insertion: what is found then is found for one window from then on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowedBloomFilter(pub(crate) ScalableBloomFilter);
 
@@ -48,8 +48,8 @@ impl WindowedBloomFilter {
     ///
     /// When the capacity is 0 or so large that its bits cannot be counted, the span is 0, the error
     /// rate is not less than 1 or too low for any filter (see
-    /// [`MIN_RATE`](crate::sizing::blocked::MIN_RATE)), or there is no memory. [`ScalableBuilder::window`](crate::ScalableBuilder::window) returns
-    /// these as errors.
+    /// [`MIN_RATE`](crate::sizing::BlockedSize::MIN_RATE)), or there is no memory.
+    /// [`ScalableBuilder::window`](crate::ScalableBuilder::window) returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
     #[track_caller]

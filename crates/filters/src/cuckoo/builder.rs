@@ -10,12 +10,12 @@ use crate::error::CuckooError;
 /// ```
 /// use everbloom::redisbloom::CuckooError;
 /// use everbloom::{CuckooFilter, InsertError};
-/// let builder = CuckooFilter::builder().capacity(1_000_000).bucket_size(4).max_kicks(100);
+/// let builder = CuckooFilter::builder().slots(1_000_000).bucket_size(4).max_kicks(100);
 /// let filter = builder.build()?;
 /// assert_eq!((filter.buckets(), filter.slots()), (1 << 18, 1 << 20));
 /// assert_eq!(builder.max_bytes(1000).build(), Err(CuckooError::TooLarge { limit: 1000 }));
 ///
-/// let mut small = CuckooFilter::builder().capacity(2).expansion(0).build()?;
+/// let mut small = CuckooFilter::builder().slots(2).expansion(0).build()?;
 /// let full = (0..10).find_map(|item| small.insert(&item).err());
 /// assert_eq!(full, Some(InsertError::Full));
 /// # Ok::<(), CuckooError>(())
@@ -49,10 +49,10 @@ impl CuckooFilter {
     #[must_use]
     #[track_caller]
     pub fn new(items: u64) -> CuckooFilter {
-        crate::error::or_panic(Self::builder().items(items).build())
+        crate::error::or_panic(Self::builder().capacity(items).build())
     }
 
-    /// Starts with RedisBloom's defaults: capacity 1024, bucket size 2, 20 kicks, expansion 1.
+    /// Starts with RedisBloom's defaults: 1024 slots, bucket size 2, 20 kicks, expansion 1.
     /// [Example](CuckooBuilder).
     pub fn builder() -> CuckooBuilder {
         CuckooBuilder {
@@ -66,9 +66,9 @@ impl CuckooFilter {
 }
 
 impl CuckooBuilder {
-    /// The slots of the first table, 1024 by default. Its buckets are rounded up to a power of two,
-    /// so there may be nearly twice as many.
-    pub fn capacity(mut self, slots: u64) -> Self {
+    /// The slots of the first table, 1024 by default, in place of a capacity. Its buckets are
+    /// rounded up to a power of two, so there may be nearly twice as many.
+    pub fn slots(mut self, slots: u64) -> Self {
         self.first = First::Slots(slots);
         self
     }
@@ -79,12 +79,12 @@ impl CuckooBuilder {
     ///
     /// ```
     /// # use everbloom::CuckooFilter;
-    /// let filter = CuckooFilter::builder().items(100_000).bucket_size(4).build()?;
+    /// let filter = CuckooFilter::builder().capacity(100_000).bucket_size(4).build()?;
     /// assert_eq!(filter.slots(), 1 << 17);
     /// assert!(filter.expected_until_growth() >= Some(100_000));
     /// # Ok::<(), everbloom::redisbloom::CuckooError>(())
     /// ```
-    pub fn items(mut self, items: u64) -> Self {
+    pub fn capacity(mut self, items: u64) -> Self {
         self.first = First::Items(items);
         self
     }

@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn items_without_room_cost_few_kicks() {
-        let builder = CuckooFilter::builder().capacity(1024).expansion(0);
+        let builder = CuckooFilter::builder().slots(1024).expansion(0);
         let builder = builder.bucket_size(1).max_kicks(u16::MAX);
         let mut filter = builder.build().unwrap();
         let refused = |filter: &mut CuckooFilter, items: core::ops::Range<u32>| {

@@ -14,7 +14,7 @@ impl CuckooFilter {
     ///
     /// ```
     /// # use everbloom::CuckooFilter;
-    /// let mut filter = CuckooFilter::builder().capacity(1000).bucket_size(4).build()?;
+    /// let mut filter = CuckooFilter::builder().slots(1000).bucket_size(4).build()?;
     /// filter.insert("a")?;
     /// assert_eq!((filter.len(), filter.is_empty(), filter.removed()), (1, false, 0));
     /// assert_eq!((filter.tables(), filter.buckets(), filter.slots()), (1, 256, 1024));
@@ -63,7 +63,7 @@ impl CuckooFilter {
     ///
     /// ```
     /// # use everbloom::CuckooFilter;
-    /// let mut filter = CuckooFilter::builder().capacity(8).build()?;
+    /// let mut filter = CuckooFilter::builder().slots(8).build()?;
     /// assert_eq!(filter.table_bytes(), 8);
     /// while filter.tables() == 1 {
     ///     filter.insert("a")?;

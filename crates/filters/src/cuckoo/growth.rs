@@ -223,10 +223,7 @@ mod tests {
         let (mut forecast, mut counted) = (0.0, 0.0);
         for run in 0..runs {
             let builder = CuckooFilter::builder().bucket_size(bucket_size);
-            let builder = builder
-                .capacity(slots)
-                .max_kicks(kicks)
-                .expansion(expansion);
+            let builder = builder.slots(slots).max_kicks(kicks).expansion(expansion);
             let mut filter = builder.build().unwrap();
             let mut items = (run << 40)..;
             let mut next = || items.next().unwrap();
@@ -274,7 +271,7 @@ mod tests {
             for bucket_size in [1, 2, 5, 9, 255] {
                 for kicks in [1, 3, 20, 65535] {
                     let builder = CuckooFilter::builder().bucket_size(bucket_size);
-                    let builder = builder.capacity(slots).max_kicks(kicks);
+                    let builder = builder.slots(slots).max_kicks(kicks);
                     let Ok(mut filter) = builder.build() else {
                         continue;
                     };

@@ -116,8 +116,7 @@ impl CuckooFilter {
     ///
     /// [`InsertError`] when there is no room for it: nothing has changed then.
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<(), InsertError> {
-        let inserted = self.insert_place(Self::place_of(item), false, u64::MAX);
-        inserted.map(drop)
+        self.insert_place(Self::place_of(item), u64::MAX)
     }
 
     /// Inserts an item unless it seems to be there; true when it was inserted.
@@ -133,7 +132,7 @@ impl CuckooFilter {
     ///
     /// [`InsertError`] when there is no room for it: nothing has changed then.
     pub fn insert_if_absent<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        self.insert_place(Self::place_of(item), true, u64::MAX)
+        self.insert_place_if_absent(Self::place_of(item), u64::MAX)
     }
 
     /// Whether the item was inserted and not removed: false is certain as long as only inserted
@@ -189,34 +188,63 @@ impl CuckooFilter {
         }
     }
 
-    /// Calls `emit` with [`insert`](Self::insert) of each item in turn, or, if `absent`, with
-    /// [`insert_if_absent`](Self::insert_if_absent); `Ok(false)` is an item that seems to be there.
-    /// When `emit` breaks, the items after that one are not inserted. It reads ahead in the
-    /// iterator. New tables may take `max_growth` bytes together, those [beside their
-    /// slots](Self::BYTES_BESIDE_SLOTS) included; an item that would need more is refused.
+    /// Calls `emit` with [`insert`](Self::insert) of each item in turn. When `emit` breaks, the
+    /// items after that one are not inserted. It reads ahead in the iterator. New tables may take
+    /// `max_growth` bytes together, those [beside their slots](Self::BYTES_BESIDE_SLOTS) included;
+    /// an item that would need more is refused.
+    ///
+    /// ```
+    /// # let mut filter = everbloom::CuckooFilter::new(1000);
+    /// filter.insert_each(["a", "b", "a"], u64::MAX, |reply| {
+    ///     assert_eq!(reply, Ok(()));
+    ///     std::ops::ControlFlow::Continue(())
+    /// });
+    /// assert_eq!(filter.count("a"), 2);
+    /// ```
+    pub fn insert_each(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        max_growth: u64,
+        emit: impl FnMut(Result<(), InsertError>) -> ControlFlow<()>,
+    ) {
+        self.insert_groups(items, max_growth, Self::insert_place, emit);
+    }
+
+    /// [`insert_each`](Self::insert_each) with [`insert_if_absent`](Self::insert_if_absent):
+    /// `Ok(false)` is an item that seems to be there.
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
     /// let mut replies = Vec::new();
-    /// filter.insert_each(["a", "b", "a"], true, u64::MAX, |reply| {
+    /// filter.insert_each_if_absent(["a", "b", "a"], u64::MAX, |reply| {
     ///     replies.push(reply);
     ///     std::ops::ControlFlow::Continue(())
     /// });
     /// assert_eq!(replies, [Ok(true), Ok(true), Ok(false)]);
     /// ```
-    pub fn insert_each(
+    pub fn insert_each_if_absent(
         &mut self,
         items: impl IntoIterator<Item: Item>,
-        absent: bool,
         max_growth: u64,
-        mut emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
+        emit: impl FnMut(Result<bool, InsertError>) -> ControlFlow<()>,
+    ) {
+        self.insert_groups(items, max_growth, Self::insert_place_if_absent, emit);
+    }
+
+    #[inline]
+    fn insert_groups<T>(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        max_growth: u64,
+        insert: impl Fn(&mut Self, Place, u64) -> Result<T, InsertError>,
+        mut emit: impl FnMut(Result<T, InsertError>) -> ControlFlow<()>,
     ) {
         let mut items = items.into_iter();
         let (mut left, mut tables) = (max_growth, self.tables.len());
         let mut group = SmallVec::<[Place; MAX_GROUP]>::new();
         while self.prepare_group(&mut items, &mut group) {
             for &place in &group {
-                let reply = self.insert_place(place, absent, left);
+                let reply = insert(self, place, left);
                 if self.tables.len() > tables {
                     tables = self.tables.len();
                     let slots = self.tables.last().map_or(0, Table::len);
@@ -253,7 +281,7 @@ impl CuckooFilter {
     ///
     /// ```
     /// # use everbloom::CuckooFilter;
-    /// let mut filter = CuckooFilter::builder().capacity(16).build()?;
+    /// let mut filter = CuckooFilter::builder().slots(16).build()?;
     /// for item in 0..40 {
     ///     filter.insert(&item)?;
     /// }
@@ -285,17 +313,26 @@ impl CuckooFilter {
         self.tables.iter().rev().any(|table| table.contains(place))
     }
 
-    /// Inserts an item, or only if it is `absent`; whether it was inserted.
+    /// Inserts an item unless it seems to be there; whether it was inserted.
+    #[inline]
+    pub(crate) fn insert_place_if_absent(
+        &mut self,
+        place: Place,
+        max_table_bytes: u64,
+    ) -> Result<bool, InsertError> {
+        if self.contains_place(place) {
+            return Ok(false);
+        }
+        self.insert_place(place, max_table_bytes).map(|()| true)
+    }
+
+    /// Inserts an item, even if it is there already.
     #[inline]
     pub(crate) fn insert_place(
         &mut self,
         place: Place,
-        absent: bool,
         max_table_bytes: u64,
-    ) -> Result<bool, InsertError> {
-        if absent && self.contains_place(place) {
-            return Ok(false);
-        }
+    ) -> Result<(), InsertError> {
         if !self.put(place) {
             let number = self.grow(max_table_bytes)?;
             let capture = &mut self.capture;
@@ -305,7 +342,7 @@ impl CuckooFilter {
             }
         }
         self.items = self.items.saturating_add(1);
-        Ok(true)
+        Ok(())
     }
 
     /// Puts a fingerprint into an empty slot, or makes room for it in the newest table.

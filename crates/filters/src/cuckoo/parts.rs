@@ -163,7 +163,7 @@ impl CuckooFilter {
     /// ```
     /// # use everbloom::redisbloom::CuckooError;
     /// # use everbloom::CuckooFilter;
-    /// let parts = CuckooFilter::builder().capacity(4).parts()?;
+    /// let parts = CuckooFilter::builder().slots(4).parts()?;
     /// let full = CuckooFilter::from_parts_and_slots(&parts, vec![vec![1; 4]], 1 << 20)?;
     /// assert_eq!(full.stats().fill_ratio, 1.0);
     /// let error = CuckooFilter::from_parts_and_slots(&parts, vec![vec![1; 5]], 1 << 20);

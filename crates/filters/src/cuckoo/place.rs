@@ -1,6 +1,6 @@
 //! The place of an item: its fingerprint, and the two buckets that may hold it.
 
-use crate::hash::HashPair;
+use crate::hash::DoubleHash;
 
 /// The number of fingerprints: a byte without 0, which is an empty slot.
 pub(super) const FINGERPRINTS: u64 = 255;
@@ -24,7 +24,7 @@ impl Place {
         clippy::cast_possible_truncation,
         reason = "a remainder of 255 and 1 more is a byte"
     )]
-    pub(crate) fn of(item: HashPair) -> Place {
+    pub(crate) fn of(item: DoubleHash) -> Place {
         Place {
             hash: item.a,
             fingerprint: (item.a % FINGERPRINTS + 1) as u8,

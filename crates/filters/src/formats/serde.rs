@@ -1,7 +1,7 @@
 //! `Serialize` and `Deserialize` for filters: as the bytes of [`to_bytes`], one byte string.
 //!
-//! A format that people read, such as JSON, has no byte strings and gets base64. An array of numbers,
-//! as earlier versions wrote there, is read, too.
+//! A format that people read, such as JSON, has no byte strings and gets base64. An array of
+//! numbers, as earlier versions wrote there, is read, too.
 //!
 //! [`to_bytes`]: crate::BloomFilter::to_bytes
 

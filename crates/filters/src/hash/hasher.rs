@@ -2,7 +2,7 @@
 
 use super::keyed::Secrets;
 use super::murmur::murmur64a;
-use super::pair::{HashPair, HashWidth};
+use super::pair::{DoubleHash, HashWidth};
 use crate::hash::valkey::ValkeyBloom;
 
 /// Hashes the items of a filter.
@@ -51,17 +51,17 @@ impl ItemHasher for CuckooHash {}
 pub(crate) struct CuckooHash;
 
 pub(crate) mod sealed {
-    use super::{HashPair, Kind};
+    use super::{DoubleHash, Kind};
 
     /// How one layout hashes.
     pub trait Scheme {
         /// The hash of an item that is bytes; or of two or four numbers, little-endian, that are an
         /// item of this kind.
-        fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair;
+        fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash;
 
         /// The hash of everything hashed into `self` so far and of a further part.
         #[inline]
-        fn chain(&self, so_far: HashPair, part: HashPair, kind: Kind) -> HashPair {
+        fn chain(&self, so_far: DoubleHash, part: DoubleHash, kind: Kind) -> DoubleHash {
             let mut numbers = [0; 32];
             let parts = [so_far.a, so_far.b, part.a, part.b];
             let (places, _) = numbers.as_chunks_mut::<8>();
@@ -75,25 +75,25 @@ pub(crate) mod sealed {
 
 impl sealed::Scheme for HashWidth {
     #[inline]
-    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
+    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash {
         match kind {
-            None => HashPair::new(bytes, *self),
-            Some(kind) => HashPair::seeded(bytes, *self, kind.tag()),
+            None => DoubleHash::new(bytes, *self),
+            Some(kind) => DoubleHash::seeded(bytes, *self, kind.tag()),
         }
     }
 }
 
 impl sealed::Scheme for ValkeyBloom {
     #[inline]
-    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
+    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash {
         let [a, b] = self.hash(kind.map_or(bytes.len() as u64, Kind::tag), bytes);
-        HashPair { a, b }
+        DoubleHash { a, b }
     }
 }
 
 impl sealed::Scheme for Secrets {
     #[inline]
-    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
+    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash {
         match kind {
             None => self.hash(bytes),
             Some(kind) => self.finish(self.product_of(bytes), kind.tag()),
@@ -103,8 +103,8 @@ impl sealed::Scheme for Secrets {
 
 impl sealed::Scheme for CuckooHash {
     #[inline]
-    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> HashPair {
+    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash {
         let a = murmur64a(bytes, kind.map_or(0, Kind::tag));
-        HashPair { a, b: 0 }
+        DoubleHash { a, b: 0 }
     }
 }

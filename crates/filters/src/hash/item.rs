@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-use crate::hash::{HashPair, ItemHasher, Kind};
+use crate::hash::{DoubleHash, ItemHasher, Kind};
 
 /// A value that can be inserted into a filter and looked up in it.
 ///
@@ -33,13 +33,13 @@ use crate::hash::{HashPair, ItemHasher, Kind};
 /// Your own type becomes an item by hashing the items it consists of:
 ///
 /// ```
-/// use everbloom::hash::{HashPair, ItemHasher};
+/// use everbloom::hash::{DoubleHash, ItemHasher};
 /// use everbloom::{BloomFilter, Item};
 ///
 /// struct Visit<'a> { user: u64, page: &'a str }
 ///
 /// impl Item for Visit<'_> {
-///     fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+///     fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash {
 ///         (self.user, self.page).hash_with(hasher)
 ///     }
 /// }
@@ -51,7 +51,7 @@ use crate::hash::{HashPair, ItemHasher, Kind};
 /// ```
 pub trait Item {
     /// The two hash values of the item.
-    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair;
+    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash;
 
     /// The bytes, if the item is only bytes: these take a faster path.
     #[doc(hidden)]
@@ -88,7 +88,7 @@ pub struct Hashed<T>(pub T);
 
 impl<T: Hash> Item for Hashed<T> {
     #[inline]
-    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+    fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash {
         let so_far = hasher.bytes(&[0; 16], Some(Kind::Stream));
         let mut stream = Stream { hasher, so_far };
         self.0.hash(&mut stream);
@@ -100,7 +100,7 @@ impl<T: Hash> Item for Hashed<T> {
 /// and "a", "bc" differ.
 struct Stream<'a, H> {
     hasher: &'a H,
-    so_far: HashPair,
+    so_far: DoubleHash,
 }
 
 impl<H: ItemHasher> Stream<'_, H> {
@@ -146,7 +146,7 @@ macro_rules! bytes {
         $(
             impl $(<const $n: usize>)? Item for $name {
                 #[inline]
-                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash {
                     hasher.bytes(self.as_ref(), None)
                 }
 
@@ -170,7 +170,7 @@ macro_rules! numbers {
                     clippy::allow_attributes, clippy::cast_lossless, unused_comparisons,
                     reason = "one text for all types; none is wider than the widest"
                 )]
-                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash {
                     let kind = if *self < 0 { Kind::Negative } else { Kind::Number };
                     hasher.bytes(&(*self as $widest).to_le_bytes(), Some(kind))
                 }
@@ -189,7 +189,7 @@ macro_rules! references {
         $(
             impl<T: Item $(+ $owned)? + ?Sized> Item for $name {
                 #[inline]
-                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> HashPair {
+                fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash {
                     (**self).hash_with(hasher)
                 }
 
@@ -210,10 +210,10 @@ macro_rules! tuples {
             impl<$($name: Item),*> Item for ($($name,)*) {
                 #[inline]
                 #[expect(non_snake_case, reason = "a part is named as its type")]
-                fn hash_with<Scheme: ItemHasher>(&self, hasher: &Scheme) -> HashPair {
+                fn hash_with<Scheme: ItemHasher>(&self, hasher: &Scheme) -> DoubleHash {
                     let ($($name,)*) = self;
                     // How many there are comes first: no tuple is the beginning of another.
-                    let so_far = HashPair { a: $count, b: 0 };
+                    let so_far = DoubleHash { a: $count, b: 0 };
                     $(
                         let part = $name.hash_with(hasher);
                         let so_far = hasher.chain(so_far, part, Kind::Tuple);
@@ -240,10 +240,10 @@ mod tests {
     use alloc::vec;
 
     use super::{Hashed, Item};
-    use crate::hash::{HashPair, HashWidth, Key, Secrets};
+    use crate::hash::{DoubleHash, HashWidth, Key, Secrets};
 
     /// The hash in either layout; the hash of the classic layout must never change.
-    fn hash(item: &(impl Item + ?Sized)) -> [HashPair; 2] {
+    fn hash(item: &(impl Item + ?Sized)) -> [DoubleHash; 2] {
         let secrets = Secrets::new(Key::from_seed(0));
         [item.hash_with(&HashWidth::Bits64), item.hash_with(&secrets)]
     }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn bytes_are_the_items_of_the_commands() {
         let foo = [
-            HashPair::new(b"foo", HashWidth::Bits64),
+            DoubleHash::new(b"foo", HashWidth::Bits64),
             Key::from_seed(0).hash(b"foo"),
         ];
         assert_eq!(hash("foo"), foo);

@@ -9,7 +9,7 @@
 
 use core::fmt;
 
-use super::pair::HashPair;
+use super::pair::DoubleHash;
 
 /// Fractional binary digits of pi, 64 at a time: numbers with nothing up their sleeve.
 const PI: [u64; 16] = [
@@ -84,7 +84,7 @@ impl Key {
     ///
     /// This hashes one item; a filter prepares its key once.
     #[must_use]
-    pub fn hash(self, item: &[u8]) -> HashPair {
+    pub fn hash(self, item: &[u8]) -> DoubleHash {
         Secrets::new(self).hash(item)
     }
 }
@@ -120,7 +120,7 @@ impl Secrets {
 
     /// The two values of an item.
     #[inline]
-    pub(crate) fn hash(&self, item: &[u8]) -> HashPair {
+    pub(crate) fn hash(&self, item: &[u8]) -> DoubleHash {
         match self.hash_usual(item) {
             Some(pair) => pair,
             None => self.hash_unusual(item),
@@ -128,7 +128,7 @@ impl Secrets {
     }
 
     #[inline(never)]
-    fn hash_unusual(&self, item: &[u8]) -> HashPair {
+    fn hash_unusual(&self, item: &[u8]) -> DoubleHash {
         self.finish(self.product_of(item), item.len() as u64)
     }
 
@@ -143,7 +143,7 @@ impl Secrets {
 
     /// The same for items of 8 to 16 bytes, and for no others.
     #[inline(always)]
-    pub(crate) fn hash_usual(&self, item: &[u8]) -> Option<HashPair> {
+    pub(crate) fn hash_usual(&self, item: &[u8]) -> Option<DoubleHash> {
         let [s0, s1, ..] = self.0;
         if !(8..=16).contains(&item.len()) {
             return None;
@@ -156,12 +156,12 @@ impl Secrets {
     /// Two values from the products. The length enters here, because items of different lengths
     /// may have the same numbers.
     #[inline(always)]
-    pub(super) fn finish(&self, numbers: u128, len: u64) -> HashPair {
+    pub(super) fn finish(&self, numbers: u128, len: u64) -> DoubleHash {
         let [_, _, s2, s3, ..] = self.0;
         let product = product(low(numbers) ^ len ^ s2, high(numbers) ^ s3);
         // The upper bits of each half of a product are not evenly spread, nor are the lower bits
         // of the lower half; each sum is of bits of which one is.
-        HashPair {
+        DoubleHash {
             a: low(product) ^ high(product),
             b: low(product) ^ high(product).rotate_left(32),
         }

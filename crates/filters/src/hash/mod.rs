@@ -8,9 +8,9 @@
 //!
 //! [`murmur3_x64_128`] is the hash of [Guava's filters](crate::guava).
 
-pub(crate) mod filter_hasher;
 mod hasher;
 pub(crate) mod item;
+pub(crate) mod item_hash;
 mod keyed;
 mod modulus;
 mod murmur;
@@ -28,5 +28,5 @@ pub(crate) use keyed::{Secrets, split_mix};
 pub(crate) use modulus::Modulus;
 pub use murmur::{SEED64, murmur64a};
 pub use murmur3::murmur3_x64_128;
-pub use pair::{HashPair, HashWidth};
+pub use pair::{DoubleHash, HashWidth};
 pub(crate) use sip::sip13;

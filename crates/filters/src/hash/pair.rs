@@ -6,8 +6,8 @@ use super::murmur::{SEED32, SEED64, murmur2_32, murmur64a};
 /// Which hash function a filter uses.
 ///
 /// ```
-/// use everbloom::hash::{HashPair, HashWidth};
-/// let pair = HashPair::new(b"foo", HashWidth::Bits32);
+/// use everbloom::hash::{DoubleHash, HashWidth};
+/// let pair = DoubleHash::new(b"foo", HashWidth::Bits32);
 /// assert_eq!((pair.a, pair.b), (0x23a2_56d0, 0x9fbc_0655));
 /// assert_eq!(HashWidth::Bits32.bits(), 32);
 /// ```
@@ -30,48 +30,49 @@ impl HashWidth {
     }
 }
 
-/// The two hash values of an item; they serve every layer of a filter. [Example](Self::new).
+/// The two hash values of an item, from which double hashing makes all others. They serve every
+/// layer of a filter. [Example](Self::new).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HashPair {
+pub struct DoubleHash {
     /// Classic: the first position before reduction. Blocked: what chooses the block.
     pub a: u64,
     /// Classic: the distance between positions before reduction. Blocked: what chooses the bits.
     pub b: u64,
 }
 
-impl HashPair {
+impl DoubleHash {
     /// Hashes an item as the classic layout does; [`Key::hash`](super::Key::hash) is for the other.
     ///
     /// ```
-    /// use everbloom::hash::{HashPair, HashWidth};
-    /// let pair = HashPair::new(b"foo", HashWidth::Bits64);
+    /// use everbloom::hash::{DoubleHash, HashWidth};
+    /// let pair = DoubleHash::new(b"foo", HashWidth::Bits64);
     /// let positions: Vec<u64> = pair.positions(8, 1152).collect();
     /// assert_eq!(positions, [269, 847, 145, 723, 21, 599, 25, 475]);
     /// ```
     #[must_use]
     #[inline]
-    pub fn new(item: &[u8], width: HashWidth) -> HashPair {
+    pub fn new(item: &[u8], width: HashWidth) -> DoubleHash {
         match width {
-            HashWidth::Bits64 => HashPair::seeded(item, width, SEED64),
-            HashWidth::Bits32 => HashPair::seeded(item, width, u64::from(SEED32) << 32),
+            HashWidth::Bits64 => DoubleHash::seeded(item, width, SEED64),
+            HashWidth::Bits32 => DoubleHash::seeded(item, width, u64::from(SEED32) << 32),
         }
     }
 
     /// The hash of bytes, the first time with this seed; the upper half of it is that of the 32-bit
     /// function.
     #[inline]
-    pub(super) fn seeded(bytes: &[u8], width: HashWidth, seed: u64) -> HashPair {
+    pub(super) fn seeded(bytes: &[u8], width: HashWidth, seed: u64) -> DoubleHash {
         match width {
             HashWidth::Bits64 => {
                 let a = murmur64a(bytes, seed);
-                HashPair {
+                DoubleHash {
                     a,
                     b: murmur64a(bytes, a),
                 }
             }
             HashWidth::Bits32 => {
                 let a = murmur2_32(bytes, (seed >> 32) as u32);
-                HashPair {
+                DoubleHash {
                     a: u64::from(a),
                     b: u64::from(murmur2_32(bytes, a)),
                 }
@@ -91,8 +92,8 @@ impl HashPair {
 
     /// The pair whose positions are those of this one from the `count`th on.
     #[inline]
-    pub(crate) fn skip(self, count: u32) -> HashPair {
-        HashPair {
+    pub(crate) fn skip(self, count: u32) -> DoubleHash {
+        DoubleHash {
             a: self.a.wrapping_add(self.b.wrapping_mul(u64::from(count))),
             b: self.b,
         }
@@ -120,10 +121,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::modulus::tests::{modulus, value};
-    use super::{HashPair, HashWidth};
+    use super::{DoubleHash, HashWidth};
 
     /// The definition of a position, word for word.
-    fn position_by_division(pair: HashPair, index: u32, modulus: u64) -> u64 {
+    fn position_by_division(pair: DoubleHash, index: u32, modulus: u64) -> u64 {
         pair.a.wrapping_add(u64::from(index).wrapping_mul(pair.b)) % modulus
     }
 
@@ -134,7 +135,7 @@ mod tests {
         fn positions_are_those_of_the_definition(
             a in value(), b in value(), m in modulus(), hashes in 0_u32..100, skip in 0_u32..100,
         ) {
-            let pair = HashPair { a, b };
+            let pair = DoubleHash { a, b };
             let expected: Vec<u64> =
                 (skip..skip + hashes).map(|i| position_by_division(pair, i, m)).collect();
             prop_assert_eq!(pair.skip(skip).positions(hashes, m).collect::<Vec<_>>(), expected);
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn no_modulus_no_positions() {
-        assert_eq!(HashPair { a: 1, b: 2 }.positions(8, 0).count(), 0);
+        assert_eq!(DoubleHash { a: 1, b: 2 }.positions(8, 0).count(), 0);
     }
 
     /// Items, hash values and positions in a filter of 1152 bits, read from RedisBloom.
@@ -175,8 +176,8 @@ mod tests {
                 [969, 423, 1029, 611, 65, 671, 125, 731]),
         ];
         for (item, a, b, positions) in examples {
-            let pair = HashPair::new(item, HashWidth::Bits64);
-            assert_eq!(pair, HashPair { a, b }, "{item:?}");
+            let pair = DoubleHash::new(item, HashWidth::Bits64);
+            assert_eq!(pair, DoubleHash { a, b }, "{item:?}");
             assert_eq!(
                 pair.positions(8, 1152).collect::<Vec<_>>(),
                 positions,
@@ -196,8 +197,8 @@ mod tests {
         ];
         for (item, a, b) in examples {
             assert_eq!(
-                HashPair::new(item, HashWidth::Bits32),
-                HashPair { a, b },
+                DoubleHash::new(item, HashWidth::Bits32),
+                DoubleHash { a, b },
                 "{item:?}"
             );
         }

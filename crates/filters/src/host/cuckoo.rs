@@ -56,7 +56,7 @@ impl CuckooFilter {
         item: Prepared,
         max_table_bytes: u64,
     ) -> Result<(), InsertError> {
-        self.insert_place(item.0, false, max_table_bytes).map(drop)
+        self.insert_place(item.0, max_table_bytes)
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for a prepared item. One that would need a new
@@ -71,7 +71,7 @@ impl CuckooFilter {
         item: Prepared,
         max_table_bytes: u64,
     ) -> Result<bool, InsertError> {
-        self.insert_place(item.0, true, max_table_bytes)
+        self.insert_place_if_absent(item.0, max_table_bytes)
     }
 
     /// [`remove`](Self::remove) for a prepared item. [Example](Self::prepare).

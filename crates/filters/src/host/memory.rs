@@ -9,8 +9,9 @@
 //! another. Few arenas bound how much lies unused.
 //!
 //! A large block may be refused, and who asks for it must expect that. Nobody expects it of a small
-//! one, such as a buffer or a row of a table, and the process ends. So some memory is kept for small
-//! blocks ([`keep_reserve`]). Once it is used, [`is_short`] says so, and a server takes no more data.
+//! one, such as a buffer or a row of a table, and the process ends. So some memory is kept for
+//! small blocks ([`keep_reserve`]). Once it is used, [`is_short`] says so, and a server takes no
+//! more data.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -9,7 +9,7 @@ use crate::bloom::scalable::ScalableBloomFilter;
 use crate::layer::Layer;
 use crate::layer::layout::Layout;
 use crate::math::{exp_m1, ln_1p, powf, saturating_sum, sqrt};
-use crate::sizing::error_rate_from_fill;
+use crate::sizing::LayerSize;
 
 /// The most blocks of a filter that are read: one megabyte.
 const MAX_SAMPLED_BLOCKS: u64 = 16_384;
@@ -112,7 +112,7 @@ fn sample_layer(layer: &Layer, share: u64) -> Sample {
             let usable = layer.modulus() as f64 / layer.bits() as f64;
             let fills = Mean::of(&bytes, share, 1.0 / BLOCK_BITS, |fill| fill);
             let fill_ratio = (fills.mean / usable).min(1.0);
-            let rate = |fill| error_rate_from_fill(fill, layer.modulus(), layer.hashes());
+            let rate = |fill| LayerSize::rate_from_fill(fill, layer.modulus(), layer.hashes());
             let highest = (fill_ratio + fills.error).min(1.0);
             Sample {
                 fill_ratio,

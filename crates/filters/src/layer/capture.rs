@@ -156,8 +156,8 @@ impl Capture {
         }
     }
 
-    /// Appends the next bytes for a reader to `out`, at most a page of 64 KiB and of one array; false when
-    /// there are none. `bytes` gives the bytes of an array as they are now.
+    /// Appends the next bytes for a reader to `out`, at most a page of 64 KiB and of one array;
+    /// false when there are none. `bytes` gives the bytes of an array as they are now.
     pub fn next<'b>(
         &mut self,
         id: u64,
@@ -817,7 +817,7 @@ mod tests {
 
     #[test]
     fn a_dropped_table_is_kept_for_those_who_need_it() {
-        let builder = CuckooFilter::builder().capacity(1 << 18).expansion(1);
+        let builder = CuckooFilter::builder().slots(1 << 18).expansion(1);
         let mut filter = builder.build().unwrap();
         (0..600_000_u32).for_each(|item| filter.insert(&item).unwrap());
         assert!(filter.tables() > 1);

@@ -5,7 +5,7 @@ use core::ops::Range;
 use super::shape::Shape;
 use crate::bits::array::BitArray;
 use crate::hash::valkey;
-use crate::hash::{HashPair, Modulus};
+use crate::hash::{DoubleHash, Modulus};
 
 /// How many bits of an item are tested before the first branch.
 pub(crate) const RUN: u32 = 4;
@@ -42,13 +42,13 @@ impl<'a> ClassicBits<'a> {
 
     /// Whether all bits of the item are 1.
     #[inline]
-    pub(crate) fn contains(&self, pair: HashPair) -> bool {
+    pub(crate) fn contains(&self, pair: DoubleHash) -> bool {
         self.contains_first(pair) && self.contains_rest(pair)
     }
 
     /// Whether the item's first bits, [`RUN`] of them, are 1.
     #[inline]
-    pub(crate) fn contains_first(&self, pair: HashPair) -> bool {
+    pub(crate) fn contains_first(&self, pair: DoubleHash) -> bool {
         if self.is_valkey {
             return self.has_valkey(pair, 0..self.hashes.min(RUN));
         }
@@ -60,7 +60,7 @@ impl<'a> ClassicBits<'a> {
 
     /// The item's first [`RUN`] positions, if it has so many and they are RedisBloom's.
     #[inline]
-    pub(crate) fn first_run(self, pair: HashPair) -> Option<[u64; RUN as usize]> {
+    pub(crate) fn first_run(self, pair: DoubleHash) -> Option<[u64; RUN as usize]> {
         let has_run = !self.is_valkey && self.hashes >= RUN;
         has_run.then(|| self.run_of(pair))
     }
@@ -68,7 +68,7 @@ impl<'a> ClassicBits<'a> {
     /// Whether the item's other bits are 1. All are tested, without a branch between them: in a
     /// filter that is not too full, few items come here that are not in it.
     #[inline]
-    pub(crate) fn contains_rest(&self, pair: HashPair) -> bool {
+    pub(crate) fn contains_rest(&self, pair: DoubleHash) -> bool {
         if self.is_valkey {
             return self.has_valkey(pair, RUN..self.hashes);
         }
@@ -79,7 +79,7 @@ impl<'a> ClassicBits<'a> {
 
     /// [`RUN`] positions from the pair's first on.
     #[inline]
-    pub(crate) fn run_of(self, pair: HashPair) -> [u64; RUN as usize] {
+    pub(crate) fn run_of(self, pair: DoubleHash) -> [u64; RUN as usize] {
         let (a, b) = (pair.a, pair.b);
         let x = [
             a,
@@ -92,7 +92,7 @@ impl<'a> ClassicBits<'a> {
 
     /// Prefetches the cache lines of the item's bits, at most `most` of them.
     #[inline]
-    pub(crate) fn prefetch_item(self, pair: HashPair, most: u32) {
+    pub(crate) fn prefetch_item(self, pair: DoubleHash, most: u32) {
         if !self.is_valkey {
             let positions = pair.reduced(self.hashes.min(most), self.modulus);
             self.bits.prefetch_all(positions);
@@ -100,7 +100,7 @@ impl<'a> ClassicBits<'a> {
     }
 
     /// Whether these of the item's bits are 1, by valkey-bloom's positions.
-    fn has_valkey(self, pair: HashPair, mut range: Range<u32>) -> bool {
+    fn has_valkey(self, pair: DoubleHash, mut range: Range<u32>) -> bool {
         range.all(|index| {
             let x = valkey::position(pair.a, pair.b, index);
             self.bits.test(self.modulus.reduce(x))
@@ -109,7 +109,7 @@ impl<'a> ClassicBits<'a> {
 
     /// Prefetches the cache lines of the item's other bits.
     #[inline]
-    pub(crate) fn prefetch_rest(self, pair: HashPair) {
+    pub(crate) fn prefetch_rest(self, pair: DoubleHash) {
         let rest = self.hashes.saturating_sub(RUN);
         let positions = pair.skip(RUN).reduced(rest, self.modulus);
         self.bits.prefetch_all(positions);

@@ -2,7 +2,7 @@
 
 use crate::error::BuildError;
 use crate::hash::Key;
-use crate::sizing::blocked;
+use crate::sizing::BlockedSize;
 
 /// Where the bits of an item lie.
 ///
@@ -31,7 +31,7 @@ impl Layout {
             _ if is_whole => rate,
             Layout::Classic => rate * 2.0,
             // A share is a power of two, so this is exactly the given rate.
-            Layout::Blocked => rate / blocked::share(capacity),
+            Layout::Blocked => rate / BlockedSize::share(capacity),
         }
     }
 

@@ -21,9 +21,9 @@ use crate::bits::pages::{self, STEP};
 use crate::error::BuildError;
 use crate::hash::item::Item;
 use crate::hash::valkey::ValkeyBloom;
-use crate::hash::{HashPair, HashWidth, Hasher, Key};
+use crate::hash::{DoubleHash, HashWidth, Hasher, Key};
+use crate::sizing::BlockedSize;
 use crate::sizing::LayerSize;
-use crate::sizing::blocked::BlockedSize;
 use classic::{ClassicBits, RUN};
 use layout::Layout;
 use shape::Shape;
@@ -327,7 +327,7 @@ impl Layer {
 
     /// Hashes an item as the layer's layout does; `width` is the classic one's.
     #[inline]
-    pub(crate) fn hash(&self, item: &(impl Item + ?Sized), width: HashWidth) -> HashPair {
+    pub(crate) fn hash(&self, item: &(impl Item + ?Sized), width: HashWidth) -> DoubleHash {
         match &self.bits {
             Bits::Classic(_) => match &self.shape.valkey {
                 Some(valkey) => item.hash_with(&**valkey),
@@ -351,7 +351,7 @@ impl Layer {
 
     /// Whether all bits of the hashed item are 1.
     #[inline]
-    pub(crate) fn contains(&self, pair: HashPair) -> bool {
+    pub(crate) fn contains(&self, pair: DoubleHash) -> bool {
         match &self.bits {
             Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).contains(pair),
             Bits::Blocked(bits) => bits.contains(pair),
@@ -383,7 +383,7 @@ impl Layer {
 
     /// Prefetches this many of the item's bits.
     #[inline]
-    pub(crate) fn prefetch(&self, pair: HashPair, most: u32) {
+    pub(crate) fn prefetch(&self, pair: DoubleHash, most: u32) {
         match &self.bits {
             Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).prefetch_item(pair, most),
             Bits::Blocked(bits) => bits.blocks.array.prefetch(pair.a),
@@ -392,14 +392,14 @@ impl Layer {
 
     /// Sets the item's bits and counts it.
     #[inline]
-    pub(crate) fn insert(&mut self, pair: HashPair) {
+    pub(crate) fn insert(&mut self, pair: DoubleHash) {
         self.insert_uncounted(pair);
         self.count(1);
     }
 
     /// Sets the item's bits; counts it, and says so, unless all of them were set before.
     #[inline]
-    pub(crate) fn insert_if_new(&mut self, pair: HashPair) -> bool {
+    pub(crate) fn insert_if_new(&mut self, pair: DoubleHash) -> bool {
         let new = match &mut self.bits {
             Bits::Classic(bits) => set_all(bits, &self.shape, pair),
             Bits::Blocked(bits) => bits.insert(pair),
@@ -411,7 +411,7 @@ impl Layer {
     /// [`insert_if_new`](Self::insert_if_new) for an item that is likely to be there: then nothing
     /// is written.
     #[inline]
-    pub(crate) fn insert_unless_known(&mut self, pair: HashPair) -> bool {
+    pub(crate) fn insert_unless_known(&mut self, pair: DoubleHash) -> bool {
         let new = match &mut self.bits {
             Bits::Classic(bits) => set_unless_all(bits, &self.shape, pair),
             Bits::Blocked(bits) => bits.insert(pair),
@@ -449,7 +449,7 @@ impl Layer {
     /// [`insert_if_new`](Self::insert_if_new) for those of the items in the mask, in order; which
     /// of them are new.
     #[inline]
-    pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
+    pub(crate) fn insert_group(&mut self, pairs: &[DoubleHash; 32], mask: u32) -> u32 {
         let Bits::Blocked(bits) = &mut self.bits else {
             let mut new = 0;
             for (index, &pair) in pairs.iter().enumerate() {
@@ -464,7 +464,7 @@ impl Layer {
 
     /// Sets the item's bits.
     #[inline]
-    pub(crate) fn insert_uncounted(&mut self, pair: HashPair) {
+    pub(crate) fn insert_uncounted(&mut self, pair: DoubleHash) {
         match &mut self.bits {
             Bits::Classic(bits) => drop(set_all(bits, &self.shape, pair)),
             Bits::Blocked(bits) => drop(bits.insert(pair)),
@@ -473,7 +473,7 @@ impl Layer {
 
     /// Calls `note` with each byte that [`insert`](Self::insert) would change.
     #[cold]
-    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64)) {
+    pub(crate) fn note_insert(&self, pair: DoubleHash, mut note: impl FnMut(u64)) {
         match &self.bits {
             Bits::Classic(bits) => {
                 for position in self.shape.positions(pair) {
@@ -535,7 +535,7 @@ impl Clone for Layer {
 
 /// Makes all bits of the item 1; whether one of them was 0.
 #[inline]
-fn set_all(bits: &mut BitArray, shape: &Shape, pair: HashPair) -> bool {
+fn set_all(bits: &mut BitArray, shape: &Shape, pair: DoubleHash) -> bool {
     // Asked once, and not for each position.
     match shape.valkey {
         None => bits.set_all(pair.reduced(shape.size.hashes, shape.modulus)),
@@ -545,7 +545,7 @@ fn set_all(bits: &mut BitArray, shape: &Shape, pair: HashPair) -> bool {
 
 /// The same. Nothing is written if all bits are 1.
 #[inline]
-fn set_unless_all(bits: &mut BitArray, shape: &Shape, pair: HashPair) -> bool {
+fn set_unless_all(bits: &mut BitArray, shape: &Shape, pair: DoubleHash) -> bool {
     let layer = ClassicBits::new(bits, shape);
     let Some(first) = layer.first_run(pair) else {
         return !layer.contains(pair) && set_all(bits, shape, pair);
@@ -561,7 +561,7 @@ fn set_unless_all(bits: &mut BitArray, shape: &Shape, pair: HashPair) -> bool {
 /// Not inlined, so that a lookup in the blocked layout has no registers to save.
 #[inline(never)]
 fn classic_contains(bits: ClassicBits<'_>, item: &[u8]) -> bool {
-    bits.contains(HashPair::new(item, HashWidth::Bits64))
+    bits.contains(DoubleHash::new(item, HashWidth::Bits64))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 
 use crate::error::BuildError;
 use crate::hash::valkey::{self, ValkeyBloom};
-use crate::hash::{HashPair, Modulus};
+use crate::hash::{DoubleHash, Modulus};
 use crate::sizing::LayerSize;
 
 /// The parameters of a layer, and the modulus of its bit positions.
@@ -52,7 +52,7 @@ impl Shape {
 
     /// Where the item's bits lie, in the classic layout.
     #[inline]
-    pub(crate) fn positions(&self, pair: HashPair) -> impl Iterator<Item = u64> + Clone + use<> {
+    pub(crate) fn positions(&self, pair: DoubleHash) -> impl Iterator<Item = u64> + Clone + use<> {
         let (modulus, is_valkey, mut x) = (self.modulus, self.valkey.is_some(), pair.a);
         (0..self.size.hashes).map(move |index| {
             if is_valkey {

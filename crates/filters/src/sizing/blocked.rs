@@ -21,23 +21,12 @@ use super::classic::{LayerSize, RATE_CAP};
 use super::textbook;
 use crate::math::{ln, power, sqrt, whole};
 
-/// Bits of a block. [Example](BlockedSize::new).
-pub const BLOCK_BITS: u32 = 512;
-/// The least bits that an item sets. One would be enough only for error rates above a third, which
-/// are of no use. [Example](BlockedSize::from_bits).
-pub const MIN_HASHES: u32 = 2;
-/// The most bits that an item sets. [Example](BlockedSize::from_bits).
-pub const MAX_HASHES: u32 = 32;
-/// The lowest error rate of a layer. Below it, the 64 bits of the hash that choose an item's bits
-/// would begin to show. [Example](BlockedSize::new).
-pub const MIN_RATE: f64 = 1e-13;
-
 /// The part of an error rate that a layer is sized for. The rest is for the spread among filters:
 /// the items of one lie a little less evenly than those of another.
 const SIZED_FOR: f64 = 0.99;
 
 /// Bytes of a block.
-const BLOCK_BYTES: u64 = (BLOCK_BITS / 8) as u64;
+const BLOCK_BYTES: u64 = (BlockedSize::BLOCK_BITS / 8) as u64;
 /// The most items a block may hold on average: at a single hash, an error rate of 0.9998.
 const MAX_LOAD: f64 = 4096.0;
 
@@ -48,26 +37,49 @@ pub struct BlockedSize {
     pub capacity: u64,
     /// The error rate when it is full.
     pub error_rate: f64,
-    /// Bits set by an item, from [`MIN_HASHES`] to [`MAX_HASHES`].
+    /// Bits set by an item, from [`MIN_HASHES`](Self::MIN_HASHES) to
+    /// [`MAX_HASHES`](Self::MAX_HASHES).
     pub hashes: u32,
     /// Length of the bit array in bytes, a multiple of 64.
     pub bytes: u64,
 }
 
 impl BlockedSize {
+    /// Bits of a block. [Example](Self::new).
+    pub const BLOCK_BITS: u32 = 512;
+
+    /// The least bits that an item sets. One would be enough only for error rates above a third,
+    /// which are of no use. [Example](Self::from_bits).
+    pub const MIN_HASHES: u32 = 2;
+
+    /// The most bits that an item sets. [Example](Self::from_bits).
+    pub const MAX_HASHES: u32 = 32;
+
+    /// The lowest error rate of a layer. Below it, the 64 bits of the hash that choose an item's
+    /// bits would begin to show. [Example](Self::new).
+    pub const MIN_RATE: f64 = 1e-13;
+
+    /// The least capacity of a large layer. [Example](Self::next).
+    pub const LARGE: u64 = 1 << 20;
+
+    /// The least growth factor from a small layer's capacity to the next. Four such steps lead from
+    /// the default capacity of 100 to ten million: 10^(5/4) = 17.8. [Example](Self::next).
+    pub const SMALL_EXPANSION: u32 = 18;
+
     /// The smallest dimensions for a capacity and an error rate; `None` when the capacity is 0, the
-    /// rate is below [`MIN_RATE`] or not less than 1, or the bits would be more than 2^63.
+    /// rate is below [`MIN_RATE`](Self::MIN_RATE) or not less than 1, or the bits would be more
+    /// than 2^63.
     ///
     /// ```
-    /// use everbloom::sizing::blocked::{BLOCK_BITS, BlockedSize, MIN_RATE};
+    /// use everbloom::sizing::BlockedSize;
     /// let size = BlockedSize::new(1_000_000, 0.01).unwrap();
     /// assert_eq!((size.bits(), size.hashes), (9_942_528, 6));
-    /// assert!(size.bits().is_multiple_of(BLOCK_BITS.into()));
-    /// assert_eq!(BlockedSize::new(1_000_000, MIN_RATE / 2.0), None);
+    /// assert!(size.bits().is_multiple_of(BlockedSize::BLOCK_BITS.into()));
+    /// assert_eq!(BlockedSize::new(1_000_000, BlockedSize::MIN_RATE / 2.0), None);
     /// ```
     #[must_use]
     pub fn new(capacity: u64, error_rate: f64) -> Option<BlockedSize> {
-        if capacity == 0 || !(MIN_RATE..1.0).contains(&error_rate) {
+        if capacity == 0 || !(Self::MIN_RATE..1.0).contains(&error_rate) {
             return None;
         }
         let (load, hashes) = best_load(error_rate);
@@ -77,7 +89,7 @@ impl BlockedSize {
     fn with_load(capacity: u64, error_rate: f64, load: f64, hashes: u32) -> Option<BlockedSize> {
         // Rounded up, and once more where the quotient was rounded down.
         let blocks = whole(capacity as f64 / load).saturating_add(1);
-        if blocks > (1 << 63) / u64::from(BLOCK_BITS) {
+        if blocks > (1 << 63) / u64::from(Self::BLOCK_BITS) {
             return None;
         }
         Some(BlockedSize {
@@ -89,40 +101,122 @@ impl BlockedSize {
     }
 
     /// Dimensions of a layer of at least this many bits and exactly this many hashes; `None` when
-    /// there are no bits or more than 2^63, or the hashes are not from [`MIN_HASHES`] to
-    /// [`MAX_HASHES`].
+    /// there are no bits or more than 2^63, or the hashes are not from
+    /// [`MIN_HASHES`](Self::MIN_HASHES) to [`MAX_HASHES`](Self::MAX_HASHES).
     ///
     /// The capacity is the given one, or else the largest for which the hash count is the best; the
     /// error rate is the one expected at that capacity.
     ///
     /// ```
-    /// use everbloom::sizing::blocked::{BlockedSize, MAX_HASHES, MIN_HASHES};
+    /// use everbloom::sizing::BlockedSize;
     /// let size = BlockedSize::from_bits(1 << 20, 6, None).unwrap();
     /// assert_eq!((size.bytes, size.capacity), (131_072, 121_136));
-    /// assert_eq!(BlockedSize::from_bits(1 << 20, MIN_HASHES - 1, None), None);
-    /// assert_eq!(BlockedSize::from_bits(1 << 20, MAX_HASHES + 1, None), None);
+    /// assert_eq!(BlockedSize::from_bits(1 << 20, BlockedSize::MIN_HASHES - 1, None), None);
+    /// assert_eq!(BlockedSize::from_bits(1 << 20, BlockedSize::MAX_HASHES + 1, None), None);
     /// ```
     #[must_use]
     pub fn from_bits(bits: u64, hashes: u32, capacity: Option<u64>) -> Option<BlockedSize> {
-        if bits == 0 || bits > 1 << 63 || !(MIN_HASHES..=MAX_HASHES).contains(&hashes) {
+        if bits == 0 || bits > 1 << 63 || !(Self::MIN_HASHES..=Self::MAX_HASHES).contains(&hashes) {
             return None;
         }
-        let blocks = bits.div_ceil(BLOCK_BITS.into());
+        let blocks = bits.div_ceil(Self::BLOCK_BITS.into());
         let capacity = capacity.unwrap_or_else(|| {
-            let most = f64::from(BLOCK_BITS) * core::f64::consts::LN_2 / f64::from(hashes);
+            let most = f64::from(Self::BLOCK_BITS) * core::f64::consts::LN_2 / f64::from(hashes);
             let load = largest(most, |load| {
-                hashes == MIN_HASHES
-                    || block_error_rate(load, hashes) <= block_error_rate(load, hashes - 1)
+                hashes == Self::MIN_HASHES
+                    || Self::rate_at_load(load, hashes) <= Self::rate_at_load(load, hashes - 1)
             });
             whole(load * blocks as f64).max(1)
         });
-        let rate = block_error_rate(capacity as f64 / blocks as f64, hashes);
+        let rate = Self::rate_at_load(capacity as f64 / blocks as f64, hashes);
         Some(BlockedSize {
             capacity,
-            error_rate: rate.clamp(MIN_RATE, 1.0_f64.next_down()),
+            error_rate: rate.clamp(Self::MIN_RATE, 1.0_f64.next_down()),
             hashes,
             bytes: blocks * BLOCK_BYTES,
         })
+    }
+
+    /// The part that a layer of such a capacity takes of the error rate that the layers before it
+    /// have left. The sum stays below the whole, however many layers there will be.
+    ///
+    /// A small layer becomes a small part of the filter, so a low error rate costs it few bits: it
+    /// leaves most of the rate to later layers. A large one takes half, as in the classic layout.
+    ///
+    /// ```
+    /// # use everbloom::sizing::BlockedSize;
+    /// assert_eq!(BlockedSize::share(100), 0.125);
+    /// assert_eq!(BlockedSize::share(BlockedSize::LARGE), 0.5);
+    /// ```
+    #[must_use]
+    pub fn share(capacity: u64) -> f64 {
+        if capacity < Self::LARGE { 0.125 } else { 0.5 }
+    }
+
+    /// The largest capacity of a layer of at most this many bits at an error rate; 0 when not even
+    /// one item fits.
+    ///
+    /// ```
+    /// # use everbloom::sizing::BlockedSize;
+    /// assert_eq!(BlockedSize::max_capacity(9_942_528, 0.01), 1_000_042);
+    /// ```
+    #[must_use]
+    pub fn max_capacity(bits: u64, error_rate: f64) -> u64 {
+        if !(Self::MIN_RATE..1.0).contains(&error_rate) {
+            return 0;
+        }
+        let (load, _) = best_load(error_rate);
+        let blocks = bits / u64::from(Self::BLOCK_BITS);
+        let mut items = whole(load * blocks as f64);
+        // The size adds a block where the quotient comes out whole.
+        while items > 0 && whole(items as f64 / load).saturating_add(1) > blocks {
+            items -= 1 + items / (1 << 53);
+        }
+        items
+    }
+
+    /// The error rate of a layer with this many bits, hashes and items; bits count in whole blocks.
+    ///
+    /// ```
+    /// use everbloom::sizing::BlockedSize;
+    /// let rate = BlockedSize::rate_of(9_942_528, 6, 1_000_000);
+    /// assert!((0.0098..0.01).contains(&rate));
+    /// ```
+    #[must_use]
+    pub fn rate_of(bits: u64, hashes: u32, items: u64) -> f64 {
+        let blocks = bits / u64::from(Self::BLOCK_BITS);
+        if blocks == 0 {
+            return if items == 0 { 0.0 } else { 1.0 };
+        }
+        Self::rate_at_load(items as f64 / blocks as f64, hashes)
+    }
+
+    /// The hash count with the lowest error rate for this many bits and items.
+    ///
+    /// ```
+    /// # use everbloom::sizing::BlockedSize;
+    /// assert_eq!(BlockedSize::best_hashes(9_942_528, 1_000_000), 6);
+    /// ```
+    #[must_use]
+    pub fn best_hashes(bits: u64, items: u64) -> u32 {
+        let blocks = (bits / u64::from(Self::BLOCK_BITS)).max(1);
+        let rate = |hashes: &u32| Self::rate_at_load(items as f64 / blocks as f64, *hashes);
+        (Self::MIN_HASHES..=Self::MAX_HASHES)
+            .min_by(|one, other| rate(one).total_cmp(&rate(other)))
+            .unwrap_or(Self::MIN_HASHES)
+    }
+
+    /// The error rate at a load, which is the mean number of items in a block. Loads above 4096
+    /// count as that.
+    ///
+    /// ```
+    /// # use everbloom::sizing::BlockedSize;
+    /// assert!((0.0096..0.0097).contains(&BlockedSize::rate_at_load(51.2, 6)));
+    /// ```
+    #[must_use]
+    pub fn rate_at_load(load: f64, hashes: u32) -> f64 {
+        let load = load.clamp(0.0, MAX_LOAD);
+        Curve::new(hashes, load).error_rate(load)
     }
 
     /// Length of the bit array in bits. [Example](Self::new).
@@ -131,18 +225,27 @@ impl BlockedSize {
         self.bytes.saturating_mul(8)
     }
 
-    /// Dimensions of the first layer of a scalable filter: its part of the error rate is
-    /// [`share`], or all when it does not grow. A rate above [`RATE_CAP`] is lowered to it.
+    /// Dimensions of the first layer of a filter that grows, which takes its
+    /// [`share`](Self::share) of the error rate. A rate above [`RATE_CAP`] is lowered to it first.
     /// [Example](Self::next).
     #[must_use]
-    pub fn first(capacity: u64, error_rate: f64, scaling: bool) -> Option<BlockedSize> {
+    pub fn first(capacity: u64, error_rate: f64) -> Option<BlockedSize> {
         let rate = error_rate.min(RATE_CAP);
-        if !scaling {
-            return BlockedSize::new(capacity, rate);
-        }
         // What is best for the first large layer after small ones, which will be most of a chain.
         let (_, hashes) = best_load(rate * 0.3);
-        BlockedSize::in_chain(capacity, rate * share(capacity), hashes)
+        BlockedSize::in_chain(capacity, rate * Self::share(capacity), hashes)
+    }
+
+    /// Dimensions of the only layer of a filter that does not grow. A rate above [`RATE_CAP`] is
+    /// lowered to it.
+    ///
+    /// ```
+    /// use everbloom::sizing::BlockedSize;
+    /// assert_eq!(BlockedSize::only(1_000_000, 0.01), BlockedSize::new(1_000_000, 0.01));
+    /// ```
+    #[must_use]
+    pub fn only(capacity: u64, error_rate: f64) -> Option<BlockedSize> {
+        BlockedSize::new(capacity, error_rate.min(RATE_CAP))
     }
 
     /// As [`new`](Self::new), with this many hashes unless that takes many more bits. Layers with
@@ -166,24 +269,25 @@ impl BlockedSize {
     /// Dimensions of the layer after this one, when the existing layers leave `left` of the given
     /// error rate; `None` when no layer fits.
     ///
-    /// While layers are small, the next one has [`SMALL_EXPANSION`] times the capacity, or
-    /// `expansion` times if that is more: a chain of small layers costs lookups more than memory.
+    /// While layers are small, the next one has [`SMALL_EXPANSION`](Self::SMALL_EXPANSION) times
+    /// the capacity, or `expansion` times if that is more: a chain of small layers costs lookups
+    /// more than memory.
     ///
     /// ```
-    /// use everbloom::sizing::blocked::{BlockedSize, LARGE, SMALL_EXPANSION};
-    /// let small = BlockedSize::first(100, 0.01, true).unwrap();
+    /// use everbloom::sizing::BlockedSize;
+    /// let small = BlockedSize::first(100, 0.01).unwrap();
     /// let next = small.next(2, 0.01 - small.error_rate).unwrap();
-    /// assert_eq!(next.capacity, 100 * u64::from(SMALL_EXPANSION));
+    /// assert_eq!(next.capacity, 100 * u64::from(BlockedSize::SMALL_EXPANSION));
     ///
-    /// let large = BlockedSize::first(LARGE, 0.01, true).unwrap();
-    /// assert_eq!(large.next(2, 0.01 - large.error_rate).unwrap().capacity, 2 * LARGE);
+    /// let large = BlockedSize::first(BlockedSize::LARGE, 0.01).unwrap();
+    /// assert_eq!(large.next(2, 0.01 - large.error_rate).unwrap().capacity, 2 * BlockedSize::LARGE);
     /// ```
     #[must_use]
     pub fn next(&self, expansion: u32, left: f64) -> Option<BlockedSize> {
-        let is_small = self.capacity < LARGE;
-        let least = if is_small { SMALL_EXPANSION } else { 0 };
+        let is_small = self.capacity < Self::LARGE;
+        let least = if is_small { Self::SMALL_EXPANSION } else { 0 };
         let capacity = self.capacity.checked_mul(expansion.max(least).into())?;
-        BlockedSize::in_chain(capacity, left * share(capacity), self.hashes)
+        BlockedSize::in_chain(capacity, left * Self::share(capacity), self.hashes)
     }
 
     /// The sizes of a layer in the blocked layout.
@@ -209,107 +313,21 @@ impl BlockedSize {
     }
 }
 
-/// The least capacity of a large layer. [Example](BlockedSize::next).
-pub const LARGE: u64 = 1 << 20;
-/// The least growth factor from a small layer's capacity to the next. Four such steps lead from the
-/// default capacity of 100 to ten million: 10^(5/4) = 17.8. [Example](BlockedSize::next).
-pub const SMALL_EXPANSION: u32 = 18;
-
-/// The part that a layer of such a capacity takes of the error rate that the layers before it have
-/// left. The sum stays below the whole, however many layers there will be.
-///
-/// A small layer becomes a small part of the filter, so a low error rate costs it few bits: it
-/// leaves most of the rate to later layers. A large one takes half, as in the classic layout.
-///
-/// ```
-/// # use everbloom::sizing::blocked;
-/// assert_eq!(blocked::share(100), 0.125);
-/// assert_eq!(blocked::share(blocked::LARGE), 0.5);
-/// ```
-#[must_use]
-pub fn share(capacity: u64) -> f64 {
-    if capacity < LARGE { 0.125 } else { 0.5 }
-}
-
-/// The largest capacity of a layer of at most this many bits at an error rate; 0 when not even one
-/// item fits.
-///
-/// ```
-/// # use everbloom::sizing::blocked;
-/// assert_eq!(blocked::capacity(9_942_528, 0.01), 1_000_042);
-/// ```
-#[must_use]
-pub fn capacity(bits: u64, error_rate: f64) -> u64 {
-    if !(MIN_RATE..1.0).contains(&error_rate) {
-        return 0;
-    }
-    let (load, _) = best_load(error_rate);
-    let blocks = bits / u64::from(BLOCK_BITS);
-    let mut items = whole(load * blocks as f64);
-    // The size adds a block where the quotient comes out whole.
-    while items > 0 && whole(items as f64 / load).saturating_add(1) > blocks {
-        items -= 1 + items / (1 << 53);
-    }
-    items
-}
-
-/// The error rate of a layer with this many bits, hashes and items; bits count in whole blocks.
-///
-/// ```
-/// use everbloom::sizing::blocked;
-/// let rate = blocked::error_rate(9_942_528, 6, 1_000_000);
-/// assert!((0.0098..0.01).contains(&rate));
-/// ```
-#[must_use]
-pub fn error_rate(bits: u64, hashes: u32, items: u64) -> f64 {
-    let blocks = bits / u64::from(BLOCK_BITS);
-    if blocks == 0 {
-        return if items == 0 { 0.0 } else { 1.0 };
-    }
-    block_error_rate(items as f64 / blocks as f64, hashes)
-}
-
-/// The hash count with the lowest error rate for this many bits and items.
-///
-/// ```
-/// # use everbloom::sizing::blocked;
-/// assert_eq!(blocked::hashes(9_942_528, 1_000_000), 6);
-/// ```
-#[must_use]
-pub fn hashes(bits: u64, items: u64) -> u32 {
-    let blocks = (bits / u64::from(BLOCK_BITS)).max(1);
-    let rate = |hashes: &u32| block_error_rate(items as f64 / blocks as f64, *hashes);
-    (MIN_HASHES..=MAX_HASHES)
-        .min_by(|one, other| rate(one).total_cmp(&rate(other)))
-        .unwrap_or(MIN_HASHES)
-}
-
-/// The error rate at a load, which is the mean number of items in a block. Loads above 4096 count
-/// as that.
-///
-/// ```
-/// # use everbloom::sizing::blocked;
-/// assert!((0.0096..0.0097).contains(&blocked::block_error_rate(51.2, 6)));
-/// ```
-#[must_use]
-pub fn block_error_rate(load: f64, hashes: u32) -> f64 {
-    let load = load.clamp(0.0, MAX_LOAD);
-    Curve::new(hashes, load).error_rate(load)
-}
-
 /// The largest load that keeps the error rate, and its hash count.
 fn best_load(error_rate: f64) -> (f64, u32) {
     let error_rate = error_rate * SIZED_FOR;
     // From the optimum of the classic layout, which is higher, downhill: the loads have one peak.
-    let start = (-ln(error_rate) / core::f64::consts::LN_2)
-        .clamp(f64::from(MIN_HASHES), f64::from(MAX_HASHES));
-    let mut hashes = u32::try_from(whole(start)).unwrap_or(MAX_HASHES);
+    let start = (-ln(error_rate) / core::f64::consts::LN_2).clamp(
+        f64::from(BlockedSize::MIN_HASHES),
+        f64::from(BlockedSize::MAX_HASHES),
+    );
+    let mut hashes = u32::try_from(whole(start)).unwrap_or(BlockedSize::MAX_HASHES);
     let mut load = load_of(hashes, error_rate);
     let mut improve = |step: fn(u32) -> u32| {
         let mut improved = false;
         loop {
             let next = step(hashes);
-            if !(MIN_HASHES..=MAX_HASHES).contains(&next) {
+            if !(BlockedSize::MIN_HASHES..=BlockedSize::MAX_HASHES).contains(&next) {
                 return improved;
             }
             let other = load_of(next, error_rate);
@@ -328,7 +346,8 @@ fn best_load(error_rate: f64) -> (f64, u32) {
 /// The load at which a rate is reached, rounded down.
 fn load_of(hashes: u32, error_rate: f64) -> f64 {
     // If all blocks held the same, the load could be a little higher than this.
-    let most = textbook::capacity_with_hashes(BLOCK_BITS.into(), hashes.into(), error_rate);
+    let most =
+        textbook::capacity_with_hashes(BlockedSize::BLOCK_BITS.into(), hashes.into(), error_rate);
     let most = (most * 1.05 + 1.0).min(MAX_LOAD);
     let curve = Curve::new(hashes, most);
     largest(most, |load| curve.error_rate(load) <= error_rate)
@@ -406,7 +425,7 @@ struct Occupancy {
 impl Occupancy {
     /// No throws yet.
     fn new(hashes: u32) -> Occupancy {
-        let stays = [1.0, 2.0, 3.0].map(|cells| 1.0 - cells / f64::from(BLOCK_BITS));
+        let stays = [1.0, 2.0, 3.0].map(|cells| 1.0 - cells / f64::from(BlockedSize::BLOCK_BITS));
         Occupancy {
             hashes,
             empty: [1.0; 3],
@@ -433,7 +452,7 @@ impl Occupancy {
             (2.856_970_013_872_806, 0.011_257_411_327_720_69),
             (-2.856_970_013_872_806, 0.011_257_411_327_720_69),
         ];
-        let n = f64::from(BLOCK_BITS);
+        let n = f64::from(BlockedSize::BLOCK_BITS);
         let [one, two, three] = self.empty;
         // Moments of the empty cells, as parts of all.
         let mean = one;

@@ -9,21 +9,19 @@
 //! |---|---|---|---|
 //! | bits | capacity, error rate | [`LayerSize::new`] | [`textbook::bits`] |
 //! | bits | capacity, error rate, hashes | | [`textbook::bits_with_hashes`] |
-//! | hashes | error rate | [`hashes`] of [`bits_per_entry`] | |
+//! | hashes | error rate | [`LayerSize::hashes_of`] its [`LayerSize::bits_per_entry_of`] | |
 //! | hashes | bits, capacity | | [`textbook::hashes`] |
-//! | capacity | bits, error rate | [`capacity`] | [`textbook::capacity`] |
+//! | capacity | bits, error rate | [`LayerSize::max_capacity`] | [`textbook::capacity`] |
 //! | capacity | bits, hashes, error rate | | [`textbook::capacity_with_hashes`] |
 //! | capacity | bits, hashes | [`LayerSize::from_bits`] | |
-//! | error rate | bits, capacity | [`error_rate`] | |
+//! | error rate | bits, capacity | [`LayerSize::rate_of`] | |
 //! | error rate | bits, hashes, items | | [`textbook::error_rate`] |
-//! | error rate | fill ratio, bits, hashes | [`error_rate_from_fill`] | [`textbook::error_rate_from_fill`] |
+//! | error rate | fill ratio, bits, hashes | [`LayerSize::rate_from_fill`] | [`textbook::error_rate_from_fill`] |
 //! | items | bits that are 1 | | [`textbook::items_from_ones`] |
 
-pub mod blocked;
+mod blocked;
 mod classic;
 pub mod textbook;
 
-pub use classic::{
-    LN2, LayerSize, MAX_HASHES, RATE_CAP, Rounding, bits_per_entry, capacity, error_rate,
-    error_rate_from_fill, hashes,
-};
+pub use blocked::BlockedSize;
+pub use classic::{LayerSize, RATE_CAP, Rounding};

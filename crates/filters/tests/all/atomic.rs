@@ -4,7 +4,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use everbloom::hash::HashPair;
+use everbloom::hash::DoubleHash;
 use everbloom::{AtomicBloomFilter, BloomFilter, BuildError, Layout};
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ proptest! {
         let (mut plain, atomic) = (builder.build().unwrap(), builder.build_atomic().unwrap());
         for (step, number) in steps {
             let text = "text ".repeat(usize::try_from(number).unwrap() % 8) + &number.to_string();
-            let pair = HashPair { a: number << 57, b: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+            let pair = DoubleHash { a: number << 57, b: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
             match step {
                 0 => prop_assert_eq!(plain.insert(&text), atomic.insert(&text)),
                 1 => prop_assert_eq!(plain.contains(&number), atomic.contains(&number)),
@@ -175,7 +175,7 @@ fn no_thread_loses_the_bits_of_another() {
     let builder = BloomFilter::builder().bits(blocks * 512).hashes(32).seed(0);
     let (mut plain, atomic) = (builder.build().unwrap(), builder.build_atomic().unwrap());
     let items = |thread: usize| {
-        (0..blocks).map(move |block| HashPair {
+        (0..blocks).map(move |block| DoubleHash {
             a: block * (u64::MAX / blocks) + u64::MAX / blocks / 2,
             b: (block * 8 + thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         })

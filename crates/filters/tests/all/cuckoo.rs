@@ -43,7 +43,7 @@ fn start(parameters: &Value) -> CuckooFilter {
     let mut builder = CuckooFilter::builder();
     let number = |name: &str| parameters[name].as_u64();
     if let Some(capacity) = number("capacity") {
-        builder = builder.capacity(capacity);
+        builder = builder.slots(capacity);
     }
     if let Some(size) = number("bucket_size") {
         builder = builder.bucket_size(u8::try_from(size).unwrap());
@@ -219,7 +219,7 @@ fn step_or_load() -> impl Strategy<Value = Step> {
 
 fn builder(capacity: u64, bucket_size: u8, max_kicks: u16, expansion: u16) -> CuckooFilter {
     let builder = CuckooFilter::builder()
-        .capacity(capacity)
+        .slots(capacity)
         .bucket_size(bucket_size);
     builder
         .max_kicks(max_kicks)
@@ -269,10 +269,16 @@ proptest! {
                 Step::InsertEach(items, absent) => {
                     let mut replies = Vec::new();
                     let bytes = items.iter().map(|item| item.to_le_bytes());
-                    filter.insert_each(bytes, absent, u64::MAX, |reply| {
-                        replies.push(reply.ok());
-                        ControlFlow::Continue(())
-                    });
+                    match absent {
+                        true => filter.insert_each_if_absent(bytes, u64::MAX, |reply| {
+                            replies.push(reply.ok());
+                            ControlFlow::Continue(())
+                        }),
+                        false => filter.insert_each(bytes, u64::MAX, |reply| {
+                            replies.push(reply.ok().map(|()| true));
+                            ControlFlow::Continue(())
+                        }),
+                    }
                     for (item, reply) in items.into_iter().zip(replies) {
                         let expected = if absent && slow.count(item) > 0 { Some(false) } else {
                             slow.insert(item).then_some(true)
@@ -498,7 +504,7 @@ fn growth_stops_at_the_limit() {
     // Three tables have 4 + 8 + 16 slots.
     let refused = (0..29).find_map(|_| {
         let (before, mut refused) = (filter.clone(), None);
-        filter.insert_each(["a"], false, 16 + beside, |reply| {
+        filter.insert_each(["a"], 16 + beside, |reply| {
             refused = reply.err();
             ControlFlow::Break(())
         });
@@ -512,7 +518,7 @@ fn growth_stops_at_the_limit() {
     for (slots, new) in [(7, 0), (8, 1), (23, 1), (24, 2), (55, 2), (56, 3)] {
         let mut filter = builder(4, 2, 20, 2);
         let most = slots + beside * (new as u64).max(1);
-        filter.insert_each(["a"; 200], false, most, |_| ControlFlow::Continue(()));
+        filter.insert_each(["a"; 200], most, |_| ControlFlow::Continue(()));
         assert_eq!(filter.tables(), 1 + new, "{slots}");
     }
 }
@@ -523,7 +529,7 @@ fn a_grown_filter_is_within_the_limit_that_it_grew_under() {
     let next = 2 + CuckooFilter::BYTES_BESIDE_SLOTS;
     for limit in [2, 1 + next, 2 + next, 1000, 1003, 5000] {
         let mut filter = builder(2, 1, 20, 1);
-        filter.insert_each(["a"; 1000], false, limit - 2, |_| ControlFlow::Continue(()));
+        filter.insert_each(["a"; 1000], limit - 2, |_| ControlFlow::Continue(()));
         assert_eq!(filter.parts().validate(limit), Ok(()), "{limit}");
         assert!(filter.table_bytes() + next > limit, "{limit}");
     }

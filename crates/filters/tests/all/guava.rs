@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use everbloom::guava::{GuavaError, GuavaView, Strategy};
-use everbloom::sizing::{self, textbook};
+use everbloom::sizing::{LayerSize, textbook};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ fn sizes_are_those_of_the_textbook() {
         if items >= 1000.0 {
             assert_eq!(textbook::hashes(bits, items).round(), hashes, "{line}");
         }
-        let ours = sizing::hashes(sizing::bits_per_entry(rate)).unwrap();
+        let ours = LayerSize::hashes_of(LayerSize::bits_per_entry_of(rate)).unwrap();
         let more = f64::from(ours) - hashes;
         let rounds_down = exact > hashes || rate == 0.5;
         assert_eq!(more, f64::from(u8::from(rounds_down)), "{line}");

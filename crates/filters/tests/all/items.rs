@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use everbloom::hash::{HashPair, Key, SEED64, murmur64a};
+use everbloom::hash::{DoubleHash, Key, SEED64, murmur64a};
 use everbloom::{BloomFilter, Hashed, Item, Layout, ScalableBloomFilter};
 
 fn both_layouts() -> [BloomFilter; 2] {
@@ -89,7 +89,7 @@ fn an_item_hashed_before_is_the_item() {
         assert!(seen.insert_hash(hash));
         assert!(!seen.insert("a"));
         assert!(seen.contains_hash(hash));
-        assert!(!seen.contains_hash(HashPair { a: 1, b: 2 }));
+        assert!(!seen.contains_hash(DoubleHash { a: 1, b: 2 }));
     }
     // The hash is that of the key, so filters with one key have the same.
     let [_, filter] = both_layouts();

@@ -21,9 +21,9 @@ fn no_filter_keeps_a_rate_that_is_too_low() {
         assert_eq!(low, Err(BuildError::Unsizable), "{layout:?}");
         assert!(builder.error_rate(1e-12).build().is_ok(), "{layout:?}");
     }
-    let items = CuckooFilter::builder().items(u64::MAX);
+    let items = CuckooFilter::builder().capacity(u64::MAX);
     assert_eq!(items.build(), Err(CuckooError::Buckets));
-    let no_slots = CuckooFilter::builder().items(7).bucket_size(0);
+    let no_slots = CuckooFilter::builder().capacity(7).bucket_size(0);
     assert_eq!(no_slots.build(), Err(CuckooError::BucketSize));
 }
 

@@ -1,7 +1,7 @@
 //! Sizes: RedisBloom's own, and figures that were published about it and about Bloom filters.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use everbloom::sizing::{self, LayerSize, Rounding, textbook};
+use everbloom::sizing::{LayerSize, Rounding, textbook};
 
 /// Rate asked for, capacity, scaling; then layer rate, bits per entry, hashes, bits, bytes, and
 /// what `BF.INFO` calls the size. Read from RedisBloom.
@@ -27,7 +27,11 @@ const REDISBLOOM: [Row; 12] = [
 #[test]
 fn redisbloom_sizes() {
     for (rate, capacity, scaling, layer_rate, per_entry, hashes, bits, bytes, info) in REDISBLOOM {
-        let size = LayerSize::first(capacity, rate, scaling).unwrap();
+        let size = match scaling {
+            true => LayerSize::first(capacity, rate),
+            false => LayerSize::only(capacity, rate),
+        };
+        let size = size.unwrap();
         assert_eq!(size.error_rate, layer_rate, "{rate} {capacity}");
         assert!(
             (size.bits_per_entry / per_entry - 1.0).abs() < 5e-15,
@@ -52,7 +56,7 @@ fn bits_per_entry_to_the_last_bit() {
         (0.02, 0x4020_48e3_d8e4_a628),
         (0.125, 0x4011_4ff5_8be0_a242),
     ] {
-        assert_eq!(sizing::bits_per_entry(rate).to_bits(), bits, "{rate}");
+        assert_eq!(LayerSize::bits_per_entry_of(rate).to_bits(), bits, "{rate}");
     }
 }
 
@@ -91,14 +95,10 @@ fn no_size() {
     assert_eq!(LayerSize::new(0, 0.01, Rounding::Words), None);
     assert_eq!(LayerSize::new(u64::MAX, 0.01, Rounding::Words), None);
     assert_eq!(LayerSize::new(u64::MAX, 0.01, Rounding::PowerOfTwo), None);
+    assert_eq!(LayerSize::first(1, 5e-324), None, "half the rate is 0");
     assert_eq!(
-        LayerSize::first(1, 5e-324, true),
-        None,
-        "half the rate is 0"
-    );
-    assert_eq!(
-        LayerSize::first(1, 5e-324, false).unwrap().hashes,
-        sizing::MAX_HASHES
+        LayerSize::only(1, 5e-324).unwrap().hashes,
+        LayerSize::MAX_HASHES
     );
 }
 
@@ -117,10 +117,13 @@ fn corner_rates() {
     let size = LayerSize::new(1, nearly_one, Rounding::Words).unwrap();
     assert_eq!((size.bytes, size.hashes), (8, 1));
     assert_eq!(LayerSize::new(1, nearly_one, Rounding::PowerOfTwo), None);
-    assert!(sizing::hashes(sizing::bits_per_entry(5e-324)).unwrap() <= sizing::MAX_HASHES);
-    assert_eq!(sizing::hashes(f64::NAN), None);
-    assert_eq!(sizing::hashes(f64::INFINITY), None);
-    assert_eq!(sizing::hashes(3.1e9), None);
+    assert!(
+        LayerSize::hashes_of(LayerSize::bits_per_entry_of(5e-324)).unwrap()
+            <= LayerSize::MAX_HASHES
+    );
+    assert_eq!(LayerSize::hashes_of(f64::NAN), None);
+    assert_eq!(LayerSize::hashes_of(f64::INFINITY), None);
+    assert_eq!(LayerSize::hashes_of(3.1e9), None);
 }
 
 /// "Hash functions 5, 8, 11, 15, 18, 21, 25 for error rates 10 % to 0.00001 %": those of the first
@@ -128,10 +131,10 @@ fn corner_rates() {
 #[test]
 fn published_hash_counts() {
     let rates = [0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001, 0.0000001];
-    let counts = rates.map(|rate| LayerSize::first(100, rate, true).unwrap().hashes);
+    let counts = rates.map(|rate| LayerSize::first(100, rate).unwrap().hashes);
     assert_eq!(counts, [5, 8, 11, 15, 18, 21, 25]);
     // Filters that do not grow need one less, mostly.
-    let counts = rates.map(|rate| LayerSize::first(100, rate, false).unwrap().hashes);
+    let counts = rates.map(|rate| LayerSize::only(100, rate).unwrap().hashes);
     assert_eq!(counts, [4, 7, 10, 14, 17, 20, 24]);
 }
 
@@ -143,7 +146,7 @@ fn published_memory() {
     let capacities = [100_000, 1_000_000, 10_000_000, 100_000_000];
     let mebibytes: Vec<f64> = [0.001, 0.0001]
         .iter()
-        .flat_map(|&rate| capacities.map(|capacity| LayerSize::first(capacity, rate, true)))
+        .flat_map(|&rate| capacities.map(|capacity| LayerSize::first(capacity, rate)))
         .map(|size| size.unwrap().bytes as f64 / 1_048_576.0)
         .collect();
     let published = [
@@ -161,7 +164,7 @@ fn published_memory() {
         let unit = 10_f64.powi(digits);
         assert_eq!((got * unit).round() / unit, expected);
     }
-    let whole_rate = LayerSize::first(100_000_000, 0.001, false).unwrap();
+    let whole_rate = LayerSize::only(100_000_000, 0.001).unwrap();
     assert_eq!((whole_rate.bytes as f64 / 1e5).round() / 10.0, 179.7);
 }
 
@@ -248,7 +251,7 @@ fn own_inverses() {
             let bits = LayerSize::new(capacity, rate, Rounding::Words)
                 .unwrap()
                 .bits();
-            let most = sizing::capacity(bits, rate);
+            let most = LayerSize::max_capacity(bits, rate);
             assert!(most >= capacity, "{rate} {capacity}");
             assert_eq!(
                 LayerSize::new(most, rate, Rounding::Words).unwrap().bits(),
@@ -261,7 +264,7 @@ fn own_inverses() {
                     > bits
             );
             if capacity > 10_000 {
-                let back = sizing::error_rate(bits, capacity);
+                let back = LayerSize::rate_of(bits, capacity);
                 assert!(
                     back <= rate * 1.000_001 && back >= rate.powf(1.02),
                     "{rate} {back}"
@@ -269,13 +272,13 @@ fn own_inverses() {
             }
         }
     }
-    assert_eq!(sizing::capacity(0, 0.01), 0);
-    assert_eq!(sizing::capacity(63, 0.01), 0);
+    assert_eq!(LayerSize::max_capacity(0, 0.01), 0);
+    assert_eq!(LayerSize::max_capacity(63, 0.01), 0);
     for rate in [f64::NAN, 0.0, 1.0] {
-        assert_eq!(sizing::capacity(1 << 20, rate), 0);
+        assert_eq!(LayerSize::max_capacity(1 << 20, rate), 0);
     }
     assert_eq!(
-        sizing::capacity(u64::MAX, 1.0_f64.next_down()),
+        LayerSize::max_capacity(u64::MAX, 1.0_f64.next_down()),
         u64::MAX - 1
     );
 }
@@ -287,7 +290,7 @@ fn from_bits_agrees_with_itself() {
             let size = LayerSize::from_bits(bits, hashes, None).unwrap();
             assert_eq!(size.bits(), bits.div_ceil(64) * 64);
             assert_eq!(
-                (size.hashes, sizing::hashes(size.bits_per_entry)),
+                (size.hashes, LayerSize::hashes_of(size.bits_per_entry)),
                 (hashes, Some(hashes))
             );
             assert!(size.error_rate > 0.0 && size.error_rate < 1.0 && size.capacity >= 1);

@@ -73,7 +73,7 @@ fn read(store: &Store, reader: &mut Reader, mut meddle: impl FnMut()) -> Vec<u8>
 fn any_part_of_any_value_is_read() {
     let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
     let mut grown = builder.capacity(100_000).build().unwrap();
-    let mut cuckoo = CuckooFilter::builder().capacity(1_000_000).build().unwrap();
+    let mut cuckoo = CuckooFilter::builder().slots(1_000_000).build().unwrap();
     for item in 0..500_000_u32 {
         grown.insert(&item);
         cuckoo.insert(&item).unwrap();
@@ -245,7 +245,7 @@ fn a_copy_follows_the_value() {
     });
     let cuckoo = Value::Filter(
         CuckooFilter::builder()
-            .capacity(1_000_000)
+            .slots(1_000_000)
             .build()
             .unwrap()
             .into(),
@@ -288,7 +288,7 @@ fn a_copy_follows_the_value() {
 /// Another value, or one with other arrays, is not the one that was copied.
 #[test]
 fn a_copy_of_another_value_is_none() {
-    let builder = CuckooFilter::builder().capacity(1 << 17).expansion(1);
+    let builder = CuckooFilter::builder().slots(1 << 17).expansion(1);
     let mut grown = builder.build().unwrap();
     (0..200_000_u32).for_each(|item| grown.insert(&item).unwrap());
     assert!(grown.tables() > 1);

@@ -191,7 +191,7 @@ fn new_filter(key: u8) -> Value {
     // several pieces.
     if key == 5 || key == 6 {
         let capacity = if key == 5 { 16 } else { 400_000 };
-        let builder = CuckooFilter::builder().capacity(capacity);
+        let builder = CuckooFilter::builder().slots(capacity);
         return Value::Filter(builder.build().unwrap().into());
     }
     let filter = ScalableBloomFilter::builder()

@@ -131,7 +131,7 @@ pub fn filter_in(layout: Layout, capacity: u64, items: u64) -> ScalableBloomFilt
 
 /// A cuckoo filter that began with so many slots, with that many items.
 pub fn cuckoo_of(capacity: u64, items: u64) -> Filter {
-    let mut filter = CuckooFilter::builder().capacity(capacity).build().unwrap();
+    let mut filter = CuckooFilter::builder().slots(capacity).build().unwrap();
     for item in 0..items {
         filter.insert(&format!("item:{item}")).unwrap();
     }

@@ -8,7 +8,7 @@ use super::bits::BlockedBits;
 use super::words;
 use crate::bits::fill::Fill;
 use crate::bits::memory::AllocError;
-use crate::hash::{HashPair, Key, Secrets};
+use crate::hash::{DoubleHash, Key, Secrets};
 
 /// The bits of a filter, which change through a shared reference.
 ///
@@ -49,7 +49,7 @@ impl AtomicBits {
 
     /// Prefetches the item's block, if that pays.
     #[inline]
-    pub(crate) fn prefetch(&self, pair: HashPair) {
+    pub(crate) fn prefetch(&self, pair: DoubleHash) {
         if self.0.is_far() {
             self.0.blocks.array.prefetch(pair.a);
         }
@@ -57,7 +57,7 @@ impl AtomicBits {
 
     /// Whether all bits of the hashed item are 1.
     #[inline]
-    pub(crate) fn contains(&self, pair: HashPair) -> bool {
+    pub(crate) fn contains(&self, pair: DoubleHash) -> bool {
         self.0
             .kernel
             .contains_shared(self.words_of(pair), pair.b, self.0.blocks.lanes)
@@ -65,7 +65,7 @@ impl AtomicBits {
 
     /// Makes all bits of the hashed item 1; whether one of them was 0.
     #[inline]
-    pub(crate) fn insert(&self, pair: HashPair) -> bool {
+    pub(crate) fn insert(&self, pair: DoubleHash) -> bool {
         let mask = self.0.kernel.mask_words(pair.b, self.0.blocks.lanes);
         words::insert(self.words_of(pair), &mask)
     }
@@ -89,7 +89,7 @@ impl AtomicBits {
     }
 
     #[inline]
-    fn words_of(&self, pair: HashPair) -> &Words {
+    fn words_of(&self, pair: DoubleHash) -> &Words {
         // SAFETY: no block is borrowed, as said above.
         unsafe { self.0.blocks.array.words_of(pair.a) }
     }

@@ -16,7 +16,7 @@ use super::array::{Block, BlockArray};
 use super::functions::{Blocks, Functions, Instructions};
 use super::lanes::Lanes;
 use super::select::{any, functions, select};
-use crate::hash::HashPair;
+use crate::hash::DoubleHash;
 
 functions!(Instructions::Avx512, "avx512f,avx512vl,bmi2");
 
@@ -48,7 +48,7 @@ fn contains_item_of<const MAX_HASHES: u32>(bits: &Blocks, item: &[u8]) -> bool {
 /// The items in the mask that are in any of the arrays, as bits. The positions of an item's bits in
 /// a block are computed once for all arrays.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn contained(arrays: &[&BlockArray], pairs: &[HashPair; 32], mask: u32, lanes: &Lanes) -> u32 {
+fn contained(arrays: &[&BlockArray], pairs: &[DoubleHash; 32], mask: u32, lanes: &Lanes) -> u32 {
     // The loop over the arrays is unrolled for their usual number.
     match *arrays {
         [a] => contained_in([a], pairs, mask, lanes),
@@ -65,7 +65,7 @@ fn contained(arrays: &[&BlockArray], pairs: &[HashPair; 32], mask: u32, lanes: &
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
 fn contained_in<const N: usize>(
     arrays: [&BlockArray; N],
-    pairs: &[HashPair; 32],
+    pairs: &[DoubleHash; 32],
     mask: u32,
     lanes: &Lanes,
 ) -> u32 {

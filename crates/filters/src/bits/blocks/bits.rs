@@ -9,8 +9,8 @@ use super::lanes::Lanes;
 use crate::bits::array::count_ones;
 use crate::bits::fill::Fill;
 use crate::error::BuildError;
-use crate::hash::{HashPair, Key, Secrets};
-use crate::sizing::blocked::{BLOCK_BITS, BlockedSize};
+use crate::hash::{DoubleHash, Key, Secrets};
+use crate::sizing::BlockedSize;
 
 /// From how many bytes on a prefetch pays: more than the nearest caches hold.
 const FAR: usize = 2 << 20;
@@ -28,7 +28,7 @@ impl BlockedBits {
     pub(crate) fn zeroed(size: &BlockedSize, key: Key) -> Result<BlockedBits, BuildError> {
         let bytes = size.bytes;
         let lanes = Lanes::new(size.hashes).ok_or(BuildError::Unsizable)?;
-        if bytes == 0 || !bytes.is_multiple_of(u64::from(BLOCK_BITS / 8)) {
+        if bytes == 0 || !bytes.is_multiple_of(u64::from(BlockedSize::BLOCK_BITS / 8)) {
             return Err(BuildError::Unsizable);
         }
         let array = BlockArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
@@ -67,7 +67,7 @@ impl BlockedBits {
 
     /// Whether all bits of the hashed item are 1.
     #[inline]
-    pub(crate) fn contains(&self, pair: HashPair) -> bool {
+    pub(crate) fn contains(&self, pair: DoubleHash) -> bool {
         let block = self.blocks.array.block_of(pair.a);
         self.kernel.contains(block, pair.b, self.blocks.lanes)
     }
@@ -80,7 +80,7 @@ impl BlockedBits {
 
     /// Makes all bits of the hashed item 1; whether one of them was 0.
     #[inline]
-    pub(crate) fn insert(&mut self, pair: HashPair) -> bool {
+    pub(crate) fn insert(&mut self, pair: DoubleHash) -> bool {
         let (kernel, lanes) = (self.kernel, self.blocks.lanes);
         kernel.insert(self.blocks.array.block_of_mut(pair.a), pair.b, lanes)
     }
@@ -88,12 +88,12 @@ impl BlockedBits {
     /// [`insert`](Self::insert) for those of the items in the mask, in order; which of them are
     /// new.
     #[inline]
-    pub(crate) fn insert_group(&mut self, pairs: &[HashPair; 32], mask: u32) -> u32 {
+    pub(crate) fn insert_group(&mut self, pairs: &[DoubleHash; 32], mask: u32) -> u32 {
         self.kernel.insert_group(&mut self.blocks, pairs, mask)
     }
 
     /// Calls `note` with each byte that [`insert`](Self::insert) would change.
-    pub(crate) fn note_insert(&self, pair: HashPair, mut note: impl FnMut(u64)) {
+    pub(crate) fn note_insert(&self, pair: DoubleHash, mut note: impl FnMut(u64)) {
         let start = self.blocks.array.index_of(pair.a) * BLOCK;
         for position in self.blocks.lanes.positions(pair.b) {
             let byte = start + (position / 8) as usize;
@@ -142,7 +142,7 @@ pub(super) const TOGETHER: usize = 8;
 /// Layers with the same number of hashes are tested together.
 pub(crate) fn contained<'a>(
     layers: impl DoubleEndedIterator<Item = &'a BlockedBits>,
-    pairs: &[HashPair; 32],
+    pairs: &[DoubleHash; 32],
     mask: u32,
 ) -> u32 {
     let mut found = 0;
@@ -176,8 +176,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{BlockedBits, Kernel, contained};
-    use crate::hash::{HashPair, Key};
-    use crate::sizing::blocked::BlockedSize;
+    use crate::hash::{DoubleHash, Key};
+    use crate::sizing::BlockedSize;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
@@ -229,7 +229,7 @@ mod tests {
                     items.iter().map(|item| layer.contains(layer.blocks.secrets.hash(item))).collect();
                 let mut together = Vec::new();
                 for group in items.chunks(32) {
-                    let mut pairs = [HashPair::default(); 32];
+                    let mut pairs = [DoubleHash::default(); 32];
                     for (pair, item) in pairs.iter_mut().zip(group) {
                         *pair = layer.blocks.secrets.hash(item);
                     }

@@ -4,7 +4,7 @@ use super::array::{BLOCK, Block, index_of};
 use super::kernel::Kernel;
 use super::lanes::Lanes;
 use crate::bits::memory::prefetch;
-use crate::hash::HashPair;
+use crate::hash::DoubleHash;
 
 /// Borrowed blocks, and the way they are tested.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ impl<'a> BorrowedBlocks<'a> {
 
     /// Whether all bits of the hashed item are 1.
     #[inline]
-    pub(crate) fn contains(self, pair: HashPair) -> bool {
+    pub(crate) fn contains(self, pair: DoubleHash) -> bool {
         let block = self.blocks.get(index_of(pair.a, self.blocks.len()));
         // The copy is aligned, as the kernels need it.
         block.is_some_and(|&block| {
@@ -41,7 +41,7 @@ impl<'a> BorrowedBlocks<'a> {
 
     /// Prefetches the item's block.
     #[inline]
-    pub(crate) fn prefetch(self, pair: HashPair) {
+    pub(crate) fn prefetch(self, pair: DoubleHash) {
         let index = index_of(pair.a, self.blocks.len());
         let block = self.blocks.as_ptr().wrapping_add(index).cast::<u8>();
         prefetch(block);
@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{BLOCK, BorrowedBlocks, Kernel, Lanes, index_of};
-    use crate::hash::HashPair;
+    use crate::hash::DoubleHash;
 
     proptest! {
         /// With every kernel and at any address it is what the definition says of the block.
@@ -76,7 +76,7 @@ mod tests {
                 let expected = lanes.positions(b).all(is_set);
                 let answers = Kernel::all(hashes).map(|kernel| {
                     borrowed.kernel = kernel;
-                    borrowed.contains(HashPair { a, b })
+                    borrowed.contains(DoubleHash { a, b })
                 });
                 let answers: Vec<bool> = answers.collect();
                 prop_assert!(answers.iter().all(|answer| *answer == expected));

@@ -2,7 +2,7 @@
 
 use super::array::{Block, BlockArray};
 use super::lanes::Lanes;
-use crate::hash::{HashPair, Secrets};
+use crate::hash::{DoubleHash, Secrets};
 
 /// The instructions that a filter in the blocked layout uses. All give the same answers.
 ///
@@ -46,10 +46,10 @@ pub(super) struct Functions {
     pub(super) instructions: Instructions,
     pub(super) contains_item: unsafe fn(&Blocks, &[u8]) -> bool,
     pub(super) contains: unsafe fn(&Block, u64, &Lanes) -> bool,
-    pub(super) contained: unsafe fn(&[&BlockArray], &[HashPair; 32], u32, &Lanes) -> u32,
+    pub(super) contained: unsafe fn(&[&BlockArray], &[DoubleHash; 32], u32, &Lanes) -> u32,
     pub(super) insert_item: unsafe fn(&mut Blocks, &[u8]) -> bool,
     pub(super) insert: unsafe fn(&mut Block, u64, &Lanes) -> bool,
-    pub(super) insert_group: unsafe fn(&mut Blocks, &[HashPair; 32], u32) -> u32,
+    pub(super) insert_group: unsafe fn(&mut Blocks, &[DoubleHash; 32], u32) -> u32,
     #[cfg(target_has_atomic = "64")]
     pub(super) contains_shared: unsafe fn(&super::array::Words, u64, &Lanes) -> bool,
     #[cfg(target_has_atomic = "64")]

@@ -12,7 +12,7 @@ use super::neon;
 use super::portable;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
-use crate::hash::HashPair;
+use crate::hash::DoubleHash;
 
 /// The fastest first.
 const ALL: [Instructions; 4] = [
@@ -149,7 +149,7 @@ impl Kernel {
     pub(super) fn contained(
         self,
         arrays: &[&BlockArray],
-        pairs: &[HashPair; 32],
+        pairs: &[DoubleHash; 32],
         mask: u32,
         lanes: &Lanes,
     ) -> u32 {
@@ -174,7 +174,12 @@ impl Kernel {
     /// Inserts those of the items in the mask, in order; which of them are new: bit i for
     /// `pairs[i]`.
     #[inline]
-    pub(super) fn insert_group(self, bits: &mut Blocks, pairs: &[HashPair; 32], mask: u32) -> u32 {
+    pub(super) fn insert_group(
+        self,
+        bits: &mut Blocks,
+        pairs: &[DoubleHash; 32],
+        mask: u32,
+    ) -> u32 {
         // SAFETY: as in `contains_item`.
         unsafe { (self.functions.insert_group)(bits, pairs, mask) }
     }

@@ -3,10 +3,10 @@
 use core::mem::offset_of;
 
 use crate::hash::split_mix;
-use crate::sizing::blocked::{MAX_HASHES, MIN_HASHES};
+use crate::sizing::BlockedSize;
 
 /// The most bits of an item, as a length.
-const MAX_LANES: usize = MAX_HASHES as usize;
+const MAX_LANES: usize = BlockedSize::MAX_HASHES as usize;
 
 /// The multiplier of an item's second hash value for this bit: the upper half of a number of
 /// SplitMix64 with state 0, made odd.
@@ -57,7 +57,7 @@ impl Lanes {
     /// `None` when there are no such filters.
     pub(super) fn new(hashes: u32) -> Option<&'static Lanes> {
         let lanes = LANES.get(usize::try_from(hashes).ok()?);
-        lanes.filter(|_| hashes >= MIN_HASHES)
+        lanes.filter(|_| hashes >= BlockedSize::MIN_HASHES)
     }
 
     /// The positions of an item's bits in its block, from 0 to 511.

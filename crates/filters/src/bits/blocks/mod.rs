@@ -4,7 +4,7 @@
 //! block, and the second one the bits in it, so that a lookup waits for memory once. (Putze,
 //! Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007.) It needs more
 //! bits, because some blocks get more items than others: see
-//! [`sizing::blocked`](crate::sizing::blocked).
+//! [`BlockedSize`](crate::sizing::BlockedSize).
 //!
 //! Each way to test a block has its own file: `portable`, which is the definition, and one for each
 //! set of instructions. All give the same answers. [`kernel::Kernel::new`] chooses one.

@@ -11,7 +11,7 @@ use super::array::{Block, BlockArray};
 use super::functions::{Blocks, Instructions};
 use super::lanes::Lanes;
 use super::select::{contained, functions};
-use crate::hash::HashPair;
+use crate::hash::DoubleHash;
 
 functions!(Instructions::Neon, "neon");
 contained!("neon");

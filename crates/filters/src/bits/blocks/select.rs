@@ -2,7 +2,7 @@
 //! arrays of several layers, and the functions around `contains`, `insert` and `mask`.
 
 use super::array::{Block, BlockArray};
-use crate::hash::HashPair;
+use crate::hash::DoubleHash;
 
 /// Whether one of the blocks that the hash value chooses passes the test, without a branch between
 /// them. Inlined as [`select`] is.
@@ -16,9 +16,9 @@ pub(super) fn any(arrays: &[&BlockArray], a: u64, test: impl Fn(&Block) -> bool)
 /// instructions of the caller.
 #[inline(always)]
 pub(super) fn select(
-    pairs: &[HashPair; 32],
+    pairs: &[DoubleHash; 32],
     mask: u32,
-    mut test: impl FnMut(HashPair) -> bool,
+    mut test: impl FnMut(DoubleHash) -> bool,
 ) -> u32 {
     let mut found = 0;
     if mask == u32::MAX {
@@ -93,13 +93,13 @@ macro_rules! functions {
 
         #[inline]
         $(#[target_feature(enable = $features)])?
-        fn insert_pair(bits: &mut Blocks, pair: HashPair) -> bool {
+        fn insert_pair(bits: &mut Blocks, pair: DoubleHash) -> bool {
             let lanes = bits.lanes;
             insert(bits.array.block_of_mut(pair.a), pair.b, lanes)
         }
 
         $(#[target_feature(enable = $features)])?
-        fn insert_group(bits: &mut Blocks, pairs: &[HashPair; 32], mask: u32) -> u32 {
+        fn insert_group(bits: &mut Blocks, pairs: &[DoubleHash; 32], mask: u32) -> u32 {
             super::select::select(pairs, mask, |pair| insert_pair(bits, pair))
         }
 
@@ -125,7 +125,7 @@ macro_rules! contained {
         $(#[target_feature(enable = $features)])?
         fn contained(
             arrays: &[&BlockArray],
-            pairs: &[HashPair; 32],
+            pairs: &[DoubleHash; 32],
             mask: u32,
             lanes: &Lanes,
         ) -> u32 {

@@ -8,8 +8,8 @@ use super::bits::{BlockedBits, TOGETHER};
 use super::kernel::Kernel;
 use super::lanes::Lanes;
 use super::select::select;
-use crate::hash::{HashPair, Key};
-use crate::sizing::blocked::BlockedSize;
+use crate::hash::{DoubleHash, Key};
+use crate::sizing::BlockedSize;
 
 /// Whether every kernel says of every item what the definition says, one by one and in a
 /// group, in one array and in several; whether it inserts what the definition inserts; and whether
@@ -30,9 +30,9 @@ pub(crate) fn kernels_agree(
     });
     let arrays: alloc::vec::Vec<BlockArray> = filled.collect();
     let arrays: alloc::vec::Vec<&BlockArray> = arrays.iter().collect();
-    let mut pairs = [HashPair::default(); 32];
+    let mut pairs = [DoubleHash::default(); 32];
     for (pair, (a, b)) in pairs.iter_mut().zip(items) {
-        *pair = HashPair { a: *a, b: *b };
+        *pair = DoubleHash { a: *a, b: *b };
     }
     // Bit by bit, from the bytes.
     let is_set = |array: &BlockArray, a: u64, position: u32| {
@@ -63,7 +63,7 @@ pub(crate) fn kernels_agree(
 fn shared_agrees(
     kernel: Kernel,
     arrays: &[&BlockArray],
-    pairs: &[HashPair; 32],
+    pairs: &[DoubleHash; 32],
     lanes: &Lanes,
 ) -> bool {
     pairs.iter().all(|pair| {
@@ -94,7 +94,7 @@ fn words(bytes: &[u8; 64]) -> [u64; 8] {
 fn inserts_agree(
     kernel: Kernel,
     array: &BlockArray,
-    pairs: &[HashPair; 32],
+    pairs: &[DoubleHash; 32],
     mask: u32,
     lanes: &'static Lanes,
 ) -> bool {

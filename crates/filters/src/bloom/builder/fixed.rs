@@ -6,8 +6,8 @@ use crate::hash::Key;
 use crate::layer::Layer;
 use crate::layer::layout::Layout;
 use crate::math::whole;
-use crate::sizing::blocked::{self, BlockedSize};
-use crate::sizing::{self, LayerSize, MAX_HASHES, Rounding, textbook};
+use crate::sizing::BlockedSize;
+use crate::sizing::{LayerSize, Rounding, textbook};
 
 /// The error rate where a capacity alone is given.
 const ERROR_RATE: f64 = 0.01;
@@ -24,8 +24,8 @@ const ERROR_RATE: f64 = 0.01;
 ///
 /// Bits are rounded up to a multiple of 64 in the classic layout, whose sizes are those of
 /// RedisBloom's non-scaling filters, and of 512 in the blocked one. There, hashes are from
-/// [`blocked::MIN_HASHES`] to [`blocked::MAX_HASHES`], and error rates at least
-/// [`blocked::MIN_RATE`].
+/// [`BlockedSize::MIN_HASHES`] to [`BlockedSize::MAX_HASHES`], and error rates at least
+/// [`BlockedSize::MIN_RATE`].
 ///
 /// ```
 /// use everbloom::hash::Key;
@@ -68,8 +68,8 @@ impl BloomFilter {
     /// # Panics
     ///
     /// When the capacity is 0 or so large that its bits cannot be counted, the error rate is not
-    /// less than 1 or too low for any filter (see [`MIN_RATE`](crate::sizing::blocked::MIN_RATE)),
-    /// or there is no memory.
+    /// less than 1 or too low for any filter (see
+    /// [`MIN_RATE`](crate::sizing::BlockedSize::MIN_RATE)), or there is no memory.
     /// [`builder`](Self::builder) returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
@@ -175,7 +175,10 @@ impl BloomBuilder {
             (rate > 0.0 && rate < 1.0, BuildError::ErrorRate),
             (self.capacity != Some(0), BuildError::Capacity),
             (self.bits != Some(0), BuildError::Bits),
-            ((1..=MAX_HASHES).contains(&hashes), BuildError::Hashes),
+            (
+                (1..=LayerSize::MAX_HASHES).contains(&hashes),
+                BuildError::Hashes,
+            ),
         ])
     }
 
@@ -184,7 +187,7 @@ impl BloomBuilder {
         let is_blocked = self.layout == Layout::Blocked;
         let of_capacity = |capacity, rate| match self.layout {
             // The rate of the blocked layout's formulas; below it, no filter keeps any.
-            Layout::Classic if rate < blocked::MIN_RATE => None,
+            Layout::Classic if rate < BlockedSize::MIN_RATE => None,
             Layout::Classic => LayerSize::new(capacity, rate, Rounding::Words),
             Layout::Blocked => BlockedSize::new(capacity, rate).map(BlockedSize::as_layer),
         };
@@ -194,12 +197,17 @@ impl BloomBuilder {
                 BlockedSize::from_bits(bits, hashes, capacity).map(BlockedSize::as_layer)
             }
         };
-        let unit = if is_blocked { blocked::BLOCK_BITS } else { 64 };
+        let unit = if is_blocked {
+            BlockedSize::BLOCK_BITS
+        } else {
+            64
+        };
         let whole_units = |bits: u64| bits.div_ceil(unit.into()).saturating_mul(unit.into());
         let size = match (self.bits, self.hashes, self.capacity, self.error_rate) {
             (None, None, Some(capacity), rate) => of_capacity(capacity, rate.unwrap_or(ERROR_RATE)),
             (Some(_), Some(hashes), ..)
-                if is_blocked && !(blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&hashes) =>
+                if is_blocked
+                    && !(BlockedSize::MIN_HASHES..=BlockedSize::MAX_HASHES).contains(&hashes) =>
             {
                 return Err(BuildError::Hashes);
             }
@@ -207,15 +215,15 @@ impl BloomBuilder {
             (Some(bits), None, Some(capacity), None) => {
                 let hashes = match self.layout {
                     Layout::Classic => classic_hashes(whole_units(bits), capacity),
-                    Layout::Blocked => blocked::hashes(whole_units(bits), capacity),
+                    Layout::Blocked => BlockedSize::best_hashes(whole_units(bits), capacity),
                 };
                 of_bits(bits, hashes, Some(capacity))
             }
             (Some(bits), None, None, Some(rate)) => {
                 let bits = whole_units(bits);
                 let capacity = match self.layout {
-                    Layout::Classic => sizing::capacity(bits, rate),
-                    Layout::Blocked => blocked::capacity(bits, rate),
+                    Layout::Classic => LayerSize::max_capacity(bits, rate),
+                    Layout::Blocked => BlockedSize::max_capacity(bits, rate),
                 };
                 // At a low rate there may not be room for one item; the filter is then made for
                 // one.
@@ -235,5 +243,7 @@ impl BloomBuilder {
 /// The best hash count of the classic layout.
 fn classic_hashes(bits: u64, capacity: u64) -> u32 {
     let best = whole(textbook::hashes(bits as f64, capacity as f64) + 0.5);
-    u32::try_from(best.max(1)).map_or(MAX_HASHES, |best| best.min(MAX_HASHES))
+    u32::try_from(best.max(1)).map_or(LayerSize::MAX_HASHES, |best| {
+        best.min(LayerSize::MAX_HASHES)
+    })
 }

@@ -11,7 +11,7 @@ use crate::hash::Key;
 use crate::hash::valkey::ValkeyBloom;
 use crate::layer::Layer;
 use crate::layer::layout::Layout;
-use crate::sizing::blocked::BlockedSize;
+use crate::sizing::BlockedSize;
 use crate::sizing::{LayerSize, RATE_CAP};
 
 /// Parameters of a new [`ScalableBloomFilter`].
@@ -52,8 +52,8 @@ impl ScalableBloomFilter {
     /// # Panics
     ///
     /// When the capacity is 0 or so large that its bits cannot be counted, the error rate is not
-    /// less than 1 or too low for any filter (see [`MIN_RATE`](crate::sizing::blocked::MIN_RATE)),
-    /// or there is no memory.
+    /// less than 1 or too low for any filter (see
+    /// [`MIN_RATE`](crate::sizing::BlockedSize::MIN_RATE)), or there is no memory.
     /// [`builder`](Self::builder) returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
@@ -176,9 +176,14 @@ impl ScalableBuilder {
         let size = match (self.valkey, &window, key) {
             (Some(_), ..) => ValkeyBloom::first_size(capacity, rate),
             (None, Some(window), _) => window.size(0).map(BlockedSize::as_layer),
-            (None, None, None) => LayerSize::first(capacity, rate, scaling),
+            (None, None, None) if scaling => LayerSize::first(capacity, rate),
+            (None, None, None) => LayerSize::only(capacity, rate),
             (None, None, Some(_)) => {
-                BlockedSize::first(capacity, rate, scaling).map(BlockedSize::as_layer)
+                let size = match scaling {
+                    true => BlockedSize::first(capacity, rate),
+                    false => BlockedSize::only(capacity, rate),
+                };
+                size.map(BlockedSize::as_layer)
             }
         };
         let size = size.ok_or(BuildError::Unsizable)?;

@@ -34,8 +34,8 @@
 //!      ?     ?  bit arrays, oldest layer first, each with zeros up to a multiple of 64
 //! ```
 //!
-//! Between the header and the layers of a `WindowedBloomFilter`, which has kind 2 and 16 more as its
-//! options, lie a block of the window and one for each four of its generations, oldest first:
+//! Between the header and the layers of a `WindowedBloomFilter`, which has kind 2 and 16 more as
+//! its options, lie a block of the window and one for each four of its generations, oldest first:
 //!
 //! ```text
 //!               +0   u64  ticks of the window, of any clock; 0 for a window of items
@@ -58,8 +58,8 @@
 //!
 //! A `BloomFilter` is one layer with options 13, expansion 0, log2 0 and at least one hash; the
 //! layer has as many items as the filter. In the blocked layout options are 5 or 13, 16 more with a
-//! window, and the items are the sum of the layers' items. Readers refuse every value that is never written, so that
-//! equal filters have equal bytes and a byte never changes its meaning.
+//! window, and the items are the sum of the layers' items. Readers refuse every value that is never
+//! written, so that equal filters have equal bytes and a byte never changes its meaning.
 //!
 //! A `CuckooFilter` has kind 3 and other fields:
 //!

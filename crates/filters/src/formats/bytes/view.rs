@@ -14,14 +14,14 @@ use crate::bloom::group::Group;
 use crate::bloom::scalable::ScalableBloomFilter;
 use crate::bloom::stats::Stats;
 use crate::formats::redisbloom::{FilterParts, LayerParts, Options, PartsError};
-use crate::hash::filter_hasher::FilterHasher;
 use crate::hash::item::Item;
-use crate::hash::{HashPair, Hasher, Key, Secrets};
+use crate::hash::item_hash::ItemHash;
+use crate::hash::{DoubleHash, Hasher, Key, Secrets};
 use crate::layer::classic::RUN;
 use crate::layer::layout::Layout;
 use crate::layer::shape::Shape;
 use crate::math::saturating_sum;
-use crate::sizing::blocked::BLOCK_BITS;
+use crate::sizing::BlockedSize;
 
 /// A filter in borrowed bytes: in a file that is mapped into memory, in the program itself, or in a
 /// message. Nothing is copied, so a filter of any size is ready at once.
@@ -59,7 +59,7 @@ use crate::sizing::blocked::BLOCK_BITS;
 #[derive(Clone)]
 pub struct BloomView<'a> {
     head: Head,
-    hasher: FilterHasher,
+    hasher: ItemHash,
     /// Oldest first, one for each layer of the header.
     layers: Vec<LayerView<'a>>,
 }
@@ -111,7 +111,7 @@ impl<'a> BloomView<'a> {
         let layers = layers.collect::<Result<_, _>>()?;
         Ok(BloomView {
             head,
-            hasher: FilterHasher(hasher),
+            hasher: ItemHash(hasher),
             layers,
         })
     }
@@ -189,14 +189,14 @@ impl<'a> BloomView<'a> {
     /// ```
     #[must_use]
     #[inline]
-    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> DoubleHash {
         self.hasher.hash(item)
     }
 
     /// [`contains`](Self::contains) for an item that is hashed already. [Example](Self::hash).
     #[must_use]
     #[inline]
-    pub fn contains_hash(&self, hash: HashPair) -> bool {
+    pub fn contains_hash(&self, hash: DoubleHash) -> bool {
         // The newest layer is the largest, so it is the likeliest to have the item.
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
@@ -321,7 +321,7 @@ impl<'a> LayerView<'a> {
                 (bits, Fill::of_classic(count_ones(self.bits), bits, hashes))
             }
             Test::Blocked(_) => {
-                let blocks = self.bits.chunks(BLOCK_BITS as usize / 8);
+                let blocks = self.bits.chunks(BlockedSize::BLOCK_BITS as usize / 8);
                 let fill = Fill::of_blocks(blocks.map(count_ones), hashes);
                 (self.bits.len() as u64 * 8, fill)
             }
@@ -329,7 +329,7 @@ impl<'a> LayerView<'a> {
     }
 
     #[inline]
-    fn contains(&self, pair: HashPair) -> bool {
+    fn contains(&self, pair: DoubleHash) -> bool {
         match &self.test {
             Test::Classic(shape) => {
                 let mut positions = shape.positions(pair);
@@ -340,7 +340,7 @@ impl<'a> LayerView<'a> {
     }
 
     #[inline]
-    fn prefetch(&self, pair: HashPair) {
+    fn prefetch(&self, pair: DoubleHash) {
         match &self.test {
             Test::Classic(shape) => {
                 let first = shape.positions(pair).take(RUN as usize);

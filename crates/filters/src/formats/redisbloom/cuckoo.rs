@@ -7,7 +7,8 @@ use crate::cuckoo::{CuckooFilter, Table, Watch};
 
 impl CuckooFilter {
     /// The slots of all tables laid end to end, oldest table first, from `offset` to the end of
-    /// that table, at most `max`; `None` at and past the end. [Example](crate::redisbloom::CuckooParts).
+    /// that table, at most `max`; `None` at and past the end.
+    /// [Example](crate::redisbloom::CuckooParts).
     #[must_use]
     pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
         let (number, start) = locate(self.tables.iter().map(Table::len), offset)?;

@@ -8,7 +8,7 @@ use crate::error::first_broken;
 use crate::hash::Key;
 use crate::hash::valkey::ValkeyBloom;
 use crate::layer::layout::Layout;
-use crate::sizing::{self, LayerSize, blocked};
+use crate::sizing::{BlockedSize, LayerSize};
 
 /// Everything about a filter except its bits.
 ///
@@ -185,14 +185,14 @@ impl LayerParts {
     ///
     /// The first rule that is broken.
     pub fn validate_blocked(&self, layer: usize) -> Result<(), PartsError> {
-        let bits = self.bits.is_multiple_of(blocked::BLOCK_BITS.into()) && self.log2_bits == 0;
-        let hashes = (blocked::MIN_HASHES..=blocked::MAX_HASHES).contains(&self.hashes);
+        let bits = self.bits.is_multiple_of(BlockedSize::BLOCK_BITS.into()) && self.log2_bits == 0;
+        let hashes = (BlockedSize::MIN_HASHES..=BlockedSize::MAX_HASHES).contains(&self.hashes);
         self.check(layer, bits, hashes, self.capacity > 0)
     }
 
     /// Checks everything that the parts of a layer of valkey-bloom must satisfy.
     fn validate_valkey(&self, layer: usize) -> Result<(), PartsError> {
-        let hashes = (1..=sizing::MAX_HASHES).contains(&self.hashes);
+        let hashes = (1..=LayerSize::MAX_HASHES).contains(&self.hashes);
         self.check(layer, self.log2_bits == 0, hashes, self.capacity > 0)
     }
 
@@ -206,8 +206,8 @@ impl LayerParts {
         let modulus = 1_u64.checked_shl(self.log2_bits.into());
         let covers_modulus = modulus.is_some_and(|modulus| modulus <= self.bits);
         // A negative zero in the ceiling of a negative number would pass as 0 hashes.
-        let hashes =
-            self.bits_per_entry >= 0.0 && sizing::hashes(self.bits_per_entry) == Some(self.hashes);
+        let hashes = self.bits_per_entry >= 0.0
+            && LayerSize::hashes_of(self.bits_per_entry) == Some(self.hashes);
         self.check(layer, self.log2_bits == 0 || covers_modulus, hashes, true)
     }
 

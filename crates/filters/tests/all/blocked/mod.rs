@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 use everbloom::hash::Key;
 use everbloom::redisbloom::{FilterParts, PartsError};
-use everbloom::sizing::blocked::{self, BlockedSize};
+use everbloom::sizing::BlockedSize;
 use everbloom::{BloomFilter, BuildError, InsertError, Layout, ScalableBloomFilter, UnionError};
 use proptest::prelude::*;
 

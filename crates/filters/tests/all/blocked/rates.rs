@@ -66,7 +66,7 @@ fn a_filter_grown_to_ten_million_keeps_its_rate() {
 #[test]
 fn growth_costs_few_bits() {
     let rate = 0.01;
-    let mut layer = BlockedSize::first(100, rate, true).unwrap();
+    let mut layer = BlockedSize::first(100, rate).unwrap();
     let (mut items, mut bits, mut left) = (0, 0, rate);
     for number in 1.. {
         items += layer.capacity;

@@ -43,7 +43,7 @@ fn the_rate_is_that_of_the_definition() {
     ] {
         for load in loads {
             let (ours, exact) = (
-                blocked::block_error_rate(load, hashes),
+                BlockedSize::rate_at_load(load, hashes),
                 exact_rate(load, hashes),
             );
             let off = (ours / exact - 1.0).abs();
@@ -63,8 +63,8 @@ fn bits_per_item() {
         assert!(bits < most, "{bits} at {rate}");
         // No other number of hashes needs fewer.
         for hashes in [size.hashes - 1, size.hashes + 1] {
-            let other = blocked::error_rate(size.bits(), hashes, size.capacity);
-            assert!(other > blocked::error_rate(size.bits(), size.hashes, size.capacity));
+            let other = BlockedSize::rate_of(size.bits(), hashes, size.capacity);
+            assert!(other > BlockedSize::rate_of(size.bits(), size.hashes, size.capacity));
         }
     }
 }
@@ -79,14 +79,14 @@ proptest! {
         let rate = log_rate.exp();
         let size = BlockedSize::new(capacity, rate).unwrap();
         prop_assert!(size.bytes.is_multiple_of(64) && (2..=32).contains(&size.hashes));
-        let kept = blocked::error_rate(size.bits(), size.hashes, capacity);
+        let kept = BlockedSize::rate_of(size.bits(), size.hashes, capacity);
         prop_assert!(kept <= 0.9901 * rate, "{kept:e} for {rate:e}");
         // One block less is too few, but for rounding, and for what is given away.
         if size.bytes > 128 {
-            let less = blocked::error_rate(size.bits() - 1024, size.hashes, capacity);
+            let less = BlockedSize::rate_of(size.bits() - 1024, size.hashes, capacity);
             prop_assert!(less > 0.9899 * rate * (1.0 - 1e-9), "{less:e} for {rate:e}");
         }
-        let most = blocked::capacity(size.bits(), rate);
+        let most = BlockedSize::max_capacity(size.bits(), rate);
         prop_assert!(most >= capacity);
         prop_assert!(BlockedSize::new(most, rate).unwrap().bytes <= size.bytes);
         let again = BlockedSize::from_bits(size.bits(), size.hashes, Some(capacity)).unwrap();
@@ -99,12 +99,12 @@ fn what_cannot_be_sized() {
     assert_eq!(BlockedSize::new(0, 0.01), None);
     assert_eq!(BlockedSize::new(1, 1.0), None);
     assert_eq!(BlockedSize::new(1, f64::NAN), None);
-    assert_eq!(BlockedSize::new(1, blocked::MIN_RATE / 2.0), None);
+    assert_eq!(BlockedSize::new(1, BlockedSize::MIN_RATE / 2.0), None);
     assert_eq!(BlockedSize::new(u64::MAX, 0.01), None);
     assert_eq!(BlockedSize::from_bits(1024, 1, None), None);
     assert_eq!(BlockedSize::from_bits(1024, 33, None), None);
-    assert_eq!(blocked::capacity(511, 0.01), 0);
-    assert_eq!(blocked::error_rate(511, 8, 1), 1.0);
+    assert_eq!(BlockedSize::max_capacity(511, 0.01), 0);
+    assert_eq!(BlockedSize::rate_of(511, 8, 1), 1.0);
     let builder = BloomFilter::builder().layout(Layout::Blocked);
     assert_eq!(
         builder.capacity(9).error_rate(1e-14).build(),

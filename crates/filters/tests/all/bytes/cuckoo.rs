@@ -33,7 +33,7 @@ proptest! {
         slots in 1_u64..200, bucket_size in 1_u8..6, expansion in 0_u16..3, kicks in 1_u16..30,
         items in 0_u32..500, removed in 0_u32..50, at: prop::sample::Index, change in 1_u8..=255,
     ) {
-        let builder = CuckooFilter::builder().capacity(slots).bucket_size(bucket_size);
+        let builder = CuckooFilter::builder().slots(slots).bucket_size(bucket_size);
         let mut filter = builder.expansion(expansion).max_kicks(kicks).build().unwrap();
         for item in 0..items {
             _ = filter.insert(&item);

@@ -74,7 +74,7 @@ fn nothing_about_growth_overflows() {
         bits: 64,
         items: u64::MAX,
         error_rate: 0.005,
-        bits_per_entry: sizing::bits_per_entry(0.005),
+        bits_per_entry: LayerSize::bits_per_entry_of(0.005),
         hashes: 8,
         capacity: u64::MAX,
         log2_bits: 0,

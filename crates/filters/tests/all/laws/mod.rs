@@ -51,7 +51,7 @@ fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = Scalable
             let layers: Vec<LayerParts> = layers
                 .into_iter()
                 .map(|(error_rate, capacity, bytes, log2_bits, items)| {
-                    let bits_per_entry = sizing::bits_per_entry(error_rate);
+                    let bits_per_entry = LayerSize::bits_per_entry_of(error_rate);
                     let bytes = bytes.max((1 << log2_bits) / 8);
                     LayerParts {
                         bytes,
@@ -59,7 +59,7 @@ fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = Scalable
                         items,
                         error_rate,
                         bits_per_entry,
-                        hashes: sizing::hashes(bits_per_entry).unwrap(),
+                        hashes: LayerSize::hashes_of(bits_per_entry).unwrap(),
                         capacity,
                         log2_bits,
                     }

@@ -3,33 +3,33 @@
 use core::fmt;
 
 use crate::hash::item::Item;
-use crate::hash::{HashPair, Hasher, Key, Secrets};
+use crate::hash::{DoubleHash, Hasher, Key, Secrets};
 
 /// Hashes items as a filter does, without the filter: in other threads, say.
 ///
 /// ```
 /// use everbloom::hash::Key;
-/// use everbloom::{BloomFilter, FilterHasher, ScalableBloomFilter};
+/// use everbloom::{BloomFilter, ItemHash, ScalableBloomFilter};
 /// let seen = BloomFilter::builder().capacity(1000).seed(7).build()?;
 /// assert_eq!(seen.hasher().hash("a"), seen.hash("a"));
 /// let growing = ScalableBloomFilter::from(seen);
-/// assert_eq!(growing.hasher().hash("a"), FilterHasher::of_key(Key::from_seed(7)).hash("a"));
+/// assert_eq!(growing.hasher().hash("a"), ItemHash::of_key(Key::from_seed(7)).hash("a"));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct FilterHasher(pub(crate) Hasher);
+pub struct ItemHash(pub(crate) Hasher);
 
-impl FilterHasher {
+impl ItemHash {
     /// The hasher of filters in the blocked layout with this key.
     #[must_use]
-    pub fn of_key(key: Key) -> FilterHasher {
-        FilterHasher(Hasher::Blocked(Secrets::new(key)))
+    pub fn of_key(key: Key) -> ItemHash {
+        ItemHash(Hasher::Blocked(Secrets::new(key)))
     }
 
     /// The two hash values of an item.
     #[must_use]
     #[inline]
-    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> HashPair {
+    pub fn hash<T: Item + ?Sized>(&self, item: &T) -> DoubleHash {
         match &self.0 {
             Hasher::Classic(width) => item.hash_with(width),
             Hasher::Valkey(valkey) => item.hash_with(valkey),
@@ -38,9 +38,9 @@ impl FilterHasher {
     }
 }
 
-impl fmt::Debug for FilterHasher {
+impl fmt::Debug for ItemHash {
     /// Without the key, as a [`Key`] is shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FilterHasher(..)")
+        f.write_str("ItemHash(..)")
     }
 }
