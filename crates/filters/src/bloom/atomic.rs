@@ -273,6 +273,13 @@ impl<T: Item> Extend<T> for AtomicBloomFilter {
     }
 }
 
+impl<T: Item> Extend<T> for &AtomicBloomFilter {
+    /// The same for each of the threads that share a filter.
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        self.insert_each(items, drop);
+    }
+}
+
 impl BloomBuilder {
     /// Makes the filter as [`build`](Self::build) does, for several threads.
     ///

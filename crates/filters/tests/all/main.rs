@@ -27,6 +27,7 @@ mod items;
 mod laws;
 mod refused;
 mod sizing;
+mod traits;
 mod union;
 mod union_rate;
 mod window;
