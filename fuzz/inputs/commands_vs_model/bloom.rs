@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
 use everbloom::Layout;
-use everbloom::sizing::BlockedSize;
-use everbloom::sizing::{LayerSize, RATE_CAP, Rounding};
+use everbloom::sizing::{BlockedSize, LayerSize, RATE_CAP, Rounding};
 use everbloom_commands::Defaults;
 use everbloom_resp::Reply;
 
