@@ -1,7 +1,8 @@
 //! The stable bytes of a filter.
 //!
-//! [`to_bytes`] and `write_to` write version 3, which [`from_bytes`], `read_from` and [`BloomView`]
-//! read. It is blocks of 64 bytes: a header, one for each layer, and the bits.
+//! [`to_bytes`] and `write_to` write version 3, which [`from_bytes`], `read_from` and
+//! [`BloomView`](crate::BloomView) read. It is blocks of 64 bytes: a header, one for each layer, and
+//! the bits.
 //! Integers are little-endian, "f64" is an IEEE double, little-endian.
 //!
 //! ```text
