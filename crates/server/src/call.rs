@@ -11,7 +11,7 @@ use everbloom_commands::{Action, Answers, Args, Context, Function, KeySource};
 use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::{Entry, View};
+use everbloom_store::keyspace::{Entry, KeyRef, View};
 
 use crate::config::Settings;
 use crate::limits::WORK_BYTES;
@@ -36,7 +36,7 @@ pub enum Handler {
     /// No key: only the connection and the server.
     Plain(fn(&mut Call<'_>) -> Result<Reply, Reply>),
     /// Its keys, for reading.
-    Read(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
+    Read(fn(&Call<'_>, View<'_>) -> Result<Reply, Reply>),
     /// Its one key, of whose value it answers with some bytes.
     Select(SelectFn),
     /// Its keys, for changes.
@@ -47,7 +47,7 @@ pub enum Handler {
     /// Its keys, one of which gets a value that may be large.
     Make(fn(&Call<'_>, &mut Locked<'_>) -> Result<Outcome, Reply>),
     /// All keys, for reading one shard at a time with [`View::with_shard`].
-    ReadEach(fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>),
+    ReadEach(fn(&Call<'_>, View<'_>) -> Result<Reply, Reply>),
     /// All keys, for changes.
     WriteAll(fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>),
     /// All keys of the commands queued since MULTI; dispatch itself runs them.
@@ -84,7 +84,7 @@ pub const fn reads(
     name: &'static str,
     arity: i32,
     keys: KeySpec,
-    function: fn(&Call<'_>, &View<'_>) -> Result<Reply, Reply>,
+    function: fn(&Call<'_>, View<'_>) -> Result<Reply, Reply>,
 ) -> Command {
     let row = Command::new(name, arity, Handler::Read(function));
     row.keys(keys).flags(&[READONLY])
@@ -168,17 +168,29 @@ impl<'a> Call<'a> {
         Args::new(self.command.name, args)
     }
 
+    /// Names a key of the session's database.
+    #[inline]
+    pub fn key<'k>(&self, name: &'k [u8]) -> KeyRef<'k> {
+        self.server.store.keyspace.key(self.session.db, name)
+    }
+
+    /// All keys that it names.
+    pub fn keys(&self) -> impl Iterator<Item = KeyRef<'a>> {
+        let names = self.command.keys.of(self.args);
+        names.map(|name| self.key(name))
+    }
+
     /// The entry of a key for a command that reads. Redis counts only these look-ups as hits and
     /// misses.
-    pub fn look_up<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
-        let entry = view.get(self.session.db, key);
+    pub fn look_up<'v>(&self, view: View<'v>, key: KeyRef<'_>) -> Option<&'v Entry> {
+        let entry = view.get(key);
         self.count_look_ups(entry.is_some(), 1);
         entry
     }
 
     /// Like [`Call::look_up`], for a command that only inspects a key.
-    pub fn peek<'v>(&self, view: &'v View<'_>, key: &[u8]) -> Option<&'v Entry> {
-        let entry = view.peek(self.session.db, key);
+    pub fn peek<'v>(&self, view: View<'v>, key: KeyRef<'_>) -> Option<&'v Entry> {
+        let entry = view.peek(key);
         self.count_look_ups(entry.is_some(), 1);
         entry
     }

@@ -1,34 +1,34 @@
-//! The locked shards of a command or a transaction, and the record of its changes.
+//! The shards of a command or a transaction that changes them, and the record of its changes.
 
+use std::mem;
 use std::ops::{Deref, DerefMut};
 
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::journal::Record;
-use everbloom_store::keyspace::{Footprint, View};
+use everbloom_store::keyspace::{EntryMut, Expired, Footprint, KeyRef, ViewMut};
 
 use crate::native::error;
 use crate::server::Server;
 use crate::session::Session;
 
-/// A view of locked shards. What changes there is recorded before they are unlocked.
+/// Shards that are locked to be changed. What changes there is recorded before they are unlocked.
 #[derive(Debug)]
 pub struct Locked<'k> {
     server: &'k Server,
     /// The shards.
-    pub view: View<'k>,
+    pub view: ViewMut<'k>,
     /// The changes so far.
     pub record: Record,
 }
 
 impl<'k> Locked<'k> {
-    /// Locks shards: for writing when `exclusive`, for reading otherwise.
+    /// Locks shards.
     #[inline]
-    pub fn lock(server: &'k Server, footprint: Footprint, exclusive: bool, now: Now) -> Self {
-        let view = footprint.lock(&server.store.keyspace, exclusive, now);
+    pub fn lock(server: &'k Server, footprint: Footprint, now: Now) -> Self {
         Locked {
             server,
-            view,
+            view: footprint.write(&server.store.keyspace, now),
             record: server.store.journal.record(),
         }
     }
@@ -43,6 +43,16 @@ impl<'k> Locked<'k> {
         }
     }
 
+    /// The entry of a key, to change it, and the record of its changes.
+    #[inline]
+    pub fn entry_and_record<'v>(&'v mut self, key: KeyRef<'v>) -> (EntryMut<'v>, &'v mut Record) {
+        let mut entry = self.view.entry(key);
+        if !entry.expired().keys.is_empty() {
+            log_removed(self.server, &mut self.record, mem::take(entry.expired()));
+        }
+        (entry, &mut self.record)
+    }
+
     /// Records a change of database `db`: a log must replay this command.
     pub fn log(&mut self, db: usize, command: &[&[u8]]) {
         self.log_expired();
@@ -53,22 +63,9 @@ impl<'k> Locked<'k> {
     #[inline]
     pub fn log_expired(&mut self) {
         if self.view.has_removed_expired() {
-            self.log_removed();
+            let expired = self.view.take_expired();
+            log_removed(self.server, &mut self.record, expired);
         }
-    }
-
-    #[cold]
-    fn log_removed(&mut self) {
-        let expired = self.view.take_expired();
-        for (db, key) in &expired.keys {
-            self.record.expired(*db, key);
-        }
-        if expired.unlisted > 0 {
-            self.record.lose();
-        }
-        self.server
-            .stats
-            .expired(expired.keys.len() + expired.unlisted);
     }
 
     /// Moves the record into the journal, then unlocks the shards. The replies of a session that
@@ -81,16 +78,27 @@ impl<'k> Locked<'k> {
     }
 }
 
-impl<'k> Deref for Locked<'k> {
-    type Target = View<'k>;
+#[cold]
+fn log_removed(server: &Server, record: &mut Record, expired: Expired) {
+    for (db, key) in &expired.keys {
+        record.expired(*db, key);
+    }
+    if expired.unlisted > 0 {
+        record.lose();
+    }
+    server.stats.expired(expired.keys.len() + expired.unlisted);
+}
 
-    fn deref(&self) -> &View<'k> {
+impl<'k> Deref for Locked<'k> {
+    type Target = ViewMut<'k>;
+
+    fn deref(&self) -> &ViewMut<'k> {
         &self.view
     }
 }
 
 impl<'k> DerefMut for Locked<'k> {
-    fn deref_mut(&mut self) -> &mut View<'k> {
+    fn deref_mut(&mut self) -> &mut ViewMut<'k> {
         &mut self.view
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everbloom_resp::Protocol;
 use everbloom_store::clock::Now;
+use everbloom_store::keyspace::{KeyRef, Keyspace};
 use parking_lot::MutexGuard;
 
 use crate::call::Registered;
@@ -90,11 +91,18 @@ pub struct Watch {
     /// The key's database.
     pub db: usize,
     /// Its name.
-    pub key: Vec<u8>,
+    pub name: Vec<u8>,
     /// Its version when the watch began.
     pub version: u64,
     /// Whether it existed then.
     pub present: bool,
+}
+
+impl Watch {
+    /// What it watches.
+    pub fn key(&self, keyspace: &Keyspace) -> KeyRef<'_> {
+        keyspace.key(self.db, &self.name)
+    }
 }
 
 /// One connection's state between commands.

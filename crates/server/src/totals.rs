@@ -55,14 +55,14 @@ pub struct Database {
 }
 
 /// The databases that have keys. The shards are read one after another.
-pub fn databases(view: &View<'_>) -> Vec<Database> {
+pub fn databases(view: View<'_>) -> Vec<Database> {
     let empty = |number| Database {
         number,
         keys: 0,
         expiring: 0,
         left: 0,
     };
-    let mut sums: Vec<Database> = (0..view.databases()).map(empty).collect();
+    let mut sums: Vec<Database> = (0..view.keyspace().databases()).map(empty).collect();
     for index in 0..SHARDS {
         view.with_shard(index, |shard| {
             for (sum, db) in sums.iter_mut().zip(shard.dbs()) {

@@ -1,19 +1,21 @@
 //! Ends the watches of WATCH.
 
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::{Footprint, Keyspace, View};
+use everbloom_store::keyspace::{Footprint, Keyspace, ViewMut};
 
-use crate::session::{Session, Watch};
+use crate::session::Session;
 
 /// Ends all watches of a connection.
 pub fn forget(session: &mut Session, keyspace: &Keyspace, now: Now) {
-    for watch in session.watches.drain(..) {
-        let footprint = Footprint::of_key(keyspace, &watch.key);
-        end(&watch, &mut footprint.lock(keyspace, true, now));
-    }
+    let keys = session.watches.iter().map(|watch| watch.key(keyspace));
+    let footprint = Footprint::of(keys);
+    end(session, keyspace, &mut footprint.write(keyspace, now));
 }
 
-/// Ends a watch; the shard of its key is locked.
-pub fn end(watch: &Watch, view: &mut View<'_>) {
-    view.shard_of_key(&watch.key).unwatch(watch.db, &watch.key);
+/// Ends all watches of a connection; the shards of their keys are locked.
+pub fn end(session: &mut Session, keyspace: &Keyspace, view: &mut ViewMut<'_>) {
+    for watch in session.watches.drain(..) {
+        let key = watch.key(keyspace);
+        view.shard(key).unwatch(key);
+    }
 }

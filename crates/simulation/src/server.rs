@@ -13,7 +13,7 @@ use everbloom_server::internals::{
 };
 use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
-use everbloom_store::keyspace::{DbSums, Keyspace, SHARDS};
+use everbloom_store::keyspace::{DbSums, SHARDS};
 use everbloom_store::machine::{Machine, Running};
 use everbloom_store::persistence::{LogState, Persistence, load, log, schedule};
 
@@ -198,7 +198,7 @@ impl Instance {
     /// Visits all keys. It looks only where they can be; [`Instance::check_totals`] looks everywhere.
     pub fn each(&self, mut visit: impl FnMut(&str, Option<u64>, &Value)) {
         let keyspace = &self.server.store.keyspace;
-        let shards = all_keys().map(|key| Keyspace::shard_of(keyspace.hash(key.as_bytes())));
+        let shards = all_keys().map(|key| keyspace.key(0, key.as_bytes()).shard());
         for index in shards.collect::<BTreeSet<usize>>() {
             let shard = keyspace.shard(index).read();
             for db in shard.dbs() {

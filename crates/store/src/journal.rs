@@ -237,7 +237,7 @@ impl Journal {
         let end = queue.unwritten.end();
         self.end.store(end, Ordering::Release);
         if queue.unwritten.len() >= WAKE_BYTES.get() {
-            self.wake_writer(&mut queue);
+            self.wake(&mut queue);
         }
         end
     }
@@ -259,19 +259,19 @@ impl Journal {
 
     /// Wakes the writer for the new records. It is not woken for each record: all connections
     /// served in one turn of an event loop share one write and one fsync.
-    pub fn nudge(&self) {
+    pub fn wake_for_records(&self) {
         let mut queue = self.queue.lock();
         if !queue.unwritten.is_empty() {
-            self.wake_writer(&mut queue);
+            self.wake(&mut queue);
         }
     }
 
     /// Wakes the writer to check its state.
-    pub(crate) fn wake(&self) {
-        self.wake_writer(&mut self.queue.lock());
+    pub(crate) fn wake_writer(&self) {
+        self.wake(&mut self.queue.lock());
     }
 
-    fn wake_writer(&self, queue: &mut Queue) {
+    fn wake(&self, queue: &mut Queue) {
         if !queue.urgent {
             queue.urgent = true;
             self.filled.notify_one();
@@ -290,7 +290,7 @@ impl Journal {
         let before = self.logging.swap(on, Ordering::Relaxed);
         if before && !on {
             queue.unwritten.mark(Mark::LogEnds);
-            self.wake_writer(&mut queue);
+            self.wake(&mut queue);
         }
     }
 
@@ -301,7 +301,7 @@ impl Journal {
         queue.unwritten.mark(Mark::NewFile);
         queue.switched += 1;
         queue.db = None;
-        self.wake_writer(&mut queue);
+        self.wake(&mut queue);
         queue.switched
     }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use everbloom_files::{OutOfMemory, Value};
 
 use crate::clock::Now;
-use crate::keyspace::Keyspace;
+use crate::keyspace::captured::Captured;
+use crate::keyspace::{KeyRef, Keyspace};
 use crate::limits::{LEFT_CHANGES, STEP_CHANGES};
 use crate::pace::Pace;
 use crate::store::Store;
@@ -17,8 +18,7 @@ use crate::store::Store;
 /// A reader of a value. It ends when it is dropped, while no shard may be locked.
 #[derive(Debug)]
 pub struct Reader {
-    store: Arc<Store>,
-    id: u64,
+    value: Captured,
     left: u64,
     pace: Pace,
 }
@@ -29,12 +29,11 @@ impl Reader {
     /// or the key does not exist.
     pub fn begin<T>(
         store: &Arc<Store>,
-        db: usize,
-        key: &[u8],
+        key: KeyRef<'_>,
         now: Now,
         begin: impl FnOnce(&Value) -> Option<(T, Range<u64>)>,
     ) -> Option<(T, Reader)> {
-        Reader::begin_with(store, (db, key), now, |value, id| {
+        Reader::begin_with(store, key, now, |value, id| {
             let (result, part) = begin(value)?;
             value.begin_capture(id, part.clone());
             Some((result, part))
@@ -44,25 +43,15 @@ impl Reader {
     /// The same; `begin` begins the capture.
     fn begin_with<T>(
         store: &Arc<Store>,
-        (db, key): (usize, &[u8]),
+        key: KeyRef<'_>,
         now: Now,
         begin: impl FnOnce(&mut Value, u64) -> Option<(T, Range<u64>)>,
     ) -> Option<(T, Reader)> {
-        let keyspace = &store.keyspace;
-        let hash = keyspace.hash(key);
-        let mut shard = keyspace.shard(Keyspace::shard_of(hash)).write();
-        let db = shard.db_mut(db);
-        let begun = db.begin_capture(hash, key, now.ms, |value, id| {
-            let (result, part) = begin(value, id)?;
-            Some((result, id, part.end.saturating_sub(part.start)))
-        });
-        keyspace.settle(db);
-        drop(shard);
-        let (result, id, left) = begun?;
+        let begun = Captured::begin(&store.keyspace, key, now, begin);
+        let ((result, part), value) = begun?;
         let reader = Reader {
-            store: Arc::clone(store),
-            id,
-            left,
+            value,
+            left: part.end.saturating_sub(part.start),
             pace: Pace::new(&store.machine),
         };
         Some((result, reader))
@@ -73,7 +62,7 @@ impl Reader {
     pub fn next(&mut self, piece: &mut Vec<u8>) -> bool {
         self.pace.rest();
         piece.clear();
-        let more = self.left > 0 && self.store.keyspace.capture_next(self.id, piece);
+        let more = self.left > 0 && self.value.next(piece);
         self.left = self.left.saturating_sub(piece.len() as u64);
         more
     }
@@ -84,17 +73,12 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.store.keyspace.end_capture(self.id);
-    }
-}
-
 /// A copy of a value, and the reader that knows what has changed since.
 #[derive(Debug)]
 pub struct Copied {
     value: Value,
     reader: Reader,
+    keyspace: Arc<Keyspace>,
 }
 
 /// How often a copy is brought up to date while the value goes on to change.
@@ -108,12 +92,11 @@ impl Copied {
     /// There is no memory for it, or it did not go on.
     pub fn make(
         store: &Arc<Store>,
-        db: usize,
-        key: &[u8],
+        key: KeyRef<'_>,
         now: Now,
         go_on: impl Fn() -> bool,
     ) -> Result<Option<Copied>, OutOfMemory> {
-        let begun = Reader::begin_with(store, (db, key), now, |value, id| {
+        let begun = Reader::begin_with(store, key, now, |value, id| {
             let all = 0..value.stream_len();
             value.begin_capture(id, all.clone());
             value.capture_mut().track_changes(id);
@@ -136,7 +119,12 @@ impl Copied {
         if !reader.is_at_end() {
             return Err(OutOfMemory);
         }
-        let mut copied = Copied { value, reader };
+        let keyspace = Arc::clone(&store.keyspace);
+        let mut copied = Copied {
+            value,
+            reader,
+            keyspace,
+        };
         copied.follow(go_on);
         Ok(Some(copied))
     }
@@ -144,9 +132,9 @@ impl Copied {
     /// Copies what has changed meanwhile, until little is left of it. In the end,
     /// [`current`](Self::current) says whether the copy is one.
     fn follow(&mut self, go_on: impl Fn() -> bool) {
-        let (keyspace, id) = (&self.reader.store.keyspace, self.reader.id);
+        let (original, id) = (&self.reader.value, self.reader.value.id());
         for _ in 0..MAX_ROUNDS {
-            let taken = keyspace.with_captured(id, |value| {
+            let taken = original.with(|value| {
                 let changes = value.capture().changes(id)?;
                 (changes.len() > LEFT_CHANGES.get())
                     .then(|| value.capture_mut().take_changes(id))?
@@ -155,7 +143,7 @@ impl Copied {
                 return;
             };
             for step in changes.chunks(STEP_CHANGES.get()) {
-                let read = keyspace.with_captured(id, |value| {
+                let read = original.with(|value| {
                     let part =
                         |(array, part): &(usize, Range<u64>)| value.part(*array, part.clone());
                     step.iter().map(part).collect::<Vec<_>>()
@@ -181,8 +169,8 @@ impl Copied {
     /// of no use then.
     pub fn refresh(&mut self, go_on: impl Fn() -> bool) -> bool {
         self.follow(go_on);
-        let (keyspace, id) = (&self.reader.store.keyspace, self.reader.id);
-        let updated = keyspace.with_captured(id, |value| {
+        let (original, id) = (&self.reader.value, self.reader.value.id());
+        let updated = original.with(|value| {
             let is_updated = value.update_copy(id, &mut self.value);
             value.capture_mut().take_changes(id);
             is_updated
@@ -193,14 +181,14 @@ impl Copied {
     /// Whether this value is the one that was copied, and has not changed since the copy was
     /// [refreshed](Self::refresh).
     pub fn is_current(&self, value: &Value) -> bool {
-        let changes = value.capture().changes(self.reader.id);
+        let changes = value.capture().changes(self.reader.value.id());
         changes.is_some_and(|changes| changes.is_empty()) && value.outline() == self.value.outline()
     }
 
     /// Takes the copy, brought up to date with the value that the key holds now. `None` if that is
     /// another value, or has other arrays by now.
     pub fn current(&mut self, value: &Value) -> Option<Value> {
-        let is_current = value.update_copy(self.reader.id, &mut self.value);
+        let is_current = value.update_copy(self.reader.value.id(), &mut self.value);
         is_current.then(|| mem::take(&mut self.value))
     }
 }
@@ -210,6 +198,6 @@ impl Drop for Copied {
     fn drop(&mut self) {
         let bytes = self.value.memory();
         let value = mem::take(&mut self.value);
-        self.reader.store.keyspace.free(Some(value), bytes);
+        self.keyspace.free(Some(value), bytes);
     }
 }

@@ -36,7 +36,7 @@ impl Expired {
 #[derive(Debug)]
 pub struct Store {
     /// The keys.
-    pub keyspace: Keyspace,
+    pub keyspace: Arc<Keyspace>,
     /// The queue of effects.
     pub journal: Journal,
     /// Whether data is being loaded, and whether files can be written.
@@ -60,7 +60,7 @@ impl Store {
             None => Arc::new(System::default()),
         };
         let store = Store {
-            keyspace: Keyspace::with_hasher(settings.databases, machine.key_hasher()),
+            keyspace: Keyspace::with_hasher(settings.databases, machine.key_hasher()).into(),
             journal: Journal::default(),
             health: Health::default(),
             machine,
@@ -194,7 +194,7 @@ impl Store {
         for number in 0..self.keyspace.databases() {
             let removed = shard.db_mut(number).remove_expired(now.ms, &mut budget);
             for (key, _) in &removed {
-                shard.touch(number, key);
+                shard.touch(self.keyspace.key(number, key));
                 record.expired(number, key);
             }
             let db = shard.db_mut(number);

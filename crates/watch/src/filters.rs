@@ -12,7 +12,7 @@ use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value;
 use everbloom_store::Store;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::{Db, Entry, Footprint, scan};
+use everbloom_store::keyspace::{Db, Entry, View, scan};
 
 use crate::figures::{Figures, label};
 use crate::table::Table;
@@ -99,11 +99,9 @@ impl Found {
     /// Visits a few keys of a database, starting at `cursor`; returns the next cursor, 0 at the
     /// end.
     pub fn step(&mut self, store: &Store, db: usize, cursor: u64) -> u64 {
-        let view = Footprint::none().lock(&store.keyspace, false, Now::read());
+        let view = View::of_each(&store.keyspace, Now::read());
         let count = |keys: &Db| keys_a_step(keys.len(), keys.sums().filters);
-        let next = scan::step_where(&view, db, cursor, count, |entry| self.note(db, entry));
-        // This takes time, so it runs without a lock.
-        drop(view);
+        let next = scan::step_where(view, db, cursor, count, |entry| self.note(db, entry));
         self.table.trim();
         next
     }
@@ -197,6 +195,8 @@ mod tests {
     use everbloom_commands::filter::Filter;
     use everbloom_store::Settings;
 
+    use everbloom_store::keyspace::{Footprint, Keyspace};
+
     use super::*;
 
     fn store() -> std::sync::Arc<Store> {
@@ -204,10 +204,9 @@ mod tests {
     }
 
     fn put(store: &Store, db: usize, key: &[u8], value: Value) {
-        let mut footprint = Footprint::none();
-        footprint.add_key(&store.keyspace, key);
-        let mut view = footprint.lock(&store.keyspace, true, Now::read());
-        view.insert(db, key, value, None);
+        let key = store.keyspace.key(db, key);
+        let mut view = Footprint::of([key]).write(&store.keyspace, Now::read());
+        view.entry(key).insert(value, None);
     }
 
     /// A blocked filter with this capacity, error rate and number of items.
@@ -325,8 +324,11 @@ mod tests {
     #[test]
     fn filters_that_err_too_often_are_named_the_worst_first() {
         let mut found = Found::default();
-        let mut note =
-            |key: String, value| found.note(0, &Entry::new(key.as_bytes(), value, None, 0));
+        let keyspace = Keyspace::new(1);
+        let mut note = |name: String, value| {
+            let key = keyspace.key(0, name.as_bytes());
+            found.note(0, &Entry::new(key, value, None, 0));
+        };
         for key in 0..100 {
             note(format!("good{key}"), filter(500 + key * 50, 0.01, 500));
         }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use everbloom_commands::filter::Kind;
 use everbloom_commands::metrics::Metrics;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::Footprint;
+use everbloom_store::keyspace::View;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -296,8 +296,7 @@ fn memory(page: &mut Page<'_>, server: &Server) -> fmt::Result {
 }
 
 fn keyspace(page: &mut Page<'_>, server: &Server) -> fmt::Result {
-    let view = Footprint::none().lock(&server.store.keyspace, false, Now::read());
-    let used = databases(&view);
+    let used = databases(View::of_each(&server.store.keyspace, Now::read()));
     let each = |of: fn(&Database) -> usize| {
         let rows = used.iter();
         rows.map(move |it| ([("db", Cow::from(it.number.to_string()))], of(it)))

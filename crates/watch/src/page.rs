@@ -179,10 +179,9 @@ fn look_at(server: &Server, db: usize, key: &[u8]) -> Option<(Figures, Parts)> {
     if db >= keyspace.databases() {
         return None;
     }
-    let mut footprint = Footprint::none();
-    footprint.add_key(keyspace, key);
-    let view = footprint.lock(keyspace, false, Now::read());
-    match &view.peek(db, key)?.value {
+    let key = keyspace.key(db, key);
+    let locks = Footprint::of([key]).read(keyspace, Now::read());
+    match &locks.view().peek(key)?.value {
         Held::Filter(filter) => Some((Figures::of(filter, MOST_BLOCKS), filter.parts())),
         _ => None,
     }

@@ -6,10 +6,11 @@
 //! deadlock. The memory of every entry, filter and bit is prefetched before the first request is
 //! executed, so that the waits overlap. The replies are those of one-by-one execution.
 
+use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{Action, Answers, Function, LazyContext, Run};
 use everbloom_files::Value;
 use everbloom_resp::Batch;
-use everbloom_store::keyspace::{Footprint, KeyLocation, View};
+use everbloom_store::keyspace::{Db, Footprint, KeyRef, View};
 use smallvec::SmallVec;
 
 use super::admission::refused_now;
@@ -89,48 +90,87 @@ fn execute_runs<T: Stored>(
     runs: &Runs<'_>,
     action: Action<T>,
 ) -> usize {
-    let keyspace = &call.server.store.keyspace;
-    let exclusive = matches!(action, Action::Write(_));
-    let hashes: SmallVec<[u64; 4]> = runs.iter().map(|run| keyspace.hash(run.key())).collect();
-    let mut footprint = Footprint::none();
-    hashes.iter().for_each(|hash| footprint.add_hash(*hash));
-    let mut locked = Locked::lock(call.server, footprint, exclusive, call.now);
-    if exclusive && locked.reserve(runs.words).is_err() {
+    let keys: Keys<'_> = runs.iter().map(|run| call.key(run.key())).collect();
+    match action {
+        Action::Read(function) => read_runs(call, answers, runs, &keys, function),
+        Action::Write(function) => write_runs(call, answers, runs, &keys, function),
+    }
+}
+
+/// The key of each run.
+type Keys<'a> = SmallVec<[KeyRef<'a>; 4]>;
+
+fn read_runs<T: Stored>(
+    call: &Call<'_>,
+    answers: &mut dyn Answers,
+    runs: &Runs<'_>,
+    keys: &Keys<'_>,
+    function: ReadFn<T>,
+) -> usize {
+    let footprint = Footprint::of(keys.iter().copied());
+    let locks = footprint.read(&call.server.store.keyspace, call.now);
+    prefetch(locks.view(), keys, runs);
+    let find = || call.context();
+    let context = LazyContext::new(&find);
+    let mut done = 0;
+    for (key, mut run) in keys.iter().zip(runs.iter()) {
+        let value = locks.view().get(*key).map(|entry| &entry.value);
+        let requests = run.len();
+        value::read(call, &context, function, &mut run, value, answers);
+        done += requests - run.len();
+    }
+    done
+}
+
+fn write_runs<T: Stored>(
+    call: &mut Call<'_>,
+    answers: &mut dyn Answers,
+    runs: &Runs<'_>,
+    keys: &Keys<'_>,
+    function: WriteFn<T>,
+) -> usize {
+    let footprint = Footprint::of(keys.iter().copied());
+    let mut locked = Locked::lock(call.server, footprint, call.now);
+    if locked.reserve(runs.words).is_err() {
         // Each is refused by itself, or runs when another is done.
         return 0;
     }
-    let db = call.session.db;
-    let locations = runs.iter().zip(&hashes);
-    let locations: SmallVec<[KeyLocation<'_>; 1]> = locations
-        .map(|(run, hash)| locked.locate_hash(db, run.key(), *hash))
-        .collect();
-    if locations.len() > 1 {
-        prefetch(&locked, &locations, runs);
-    }
+    prefetch(locked.read(), keys, runs);
     let find = || call.context();
     let mut context = LazyContext::new(&find);
     let mut done = 0;
-    for (at, mut run) in locations.iter().zip(runs.iter()) {
-        let requests = run.len();
-        let at = (&mut locked, at);
-        let flow = value::run(call, &mut context, action, &mut run, at, answers);
+    for (key, mut run) in keys.iter().zip(runs.iter()) {
+        let (requests, locked) = (run.len(), &mut locked);
+        let flow = value::write(
+            call,
+            &mut context,
+            function,
+            &mut run,
+            locked,
+            *key,
+            answers,
+        );
         done += requests - run.len();
         if flow.is_break() {
             break;
         }
     }
-    locked.commit(call.session, exclusive);
+    locked.commit(call.session, true);
     done
 }
 
-/// Prefetches the memory that the runs use: first all entries, then the parts of their values
+/// Prefetches the memory that several runs use: first all entries, then the parts of their values
 /// outside the entries.
-fn prefetch(view: &View<'_>, locations: &[KeyLocation<'_>], runs: &Runs<'_>) {
-    for at in locations {
-        view.prefetch(at);
+fn prefetch(view: View<'_>, keys: &Keys<'_>, runs: &Runs<'_>) {
+    if keys.len() == 1 {
+        return;
     }
-    for (at, run) in locations.iter().zip(runs.iter()) {
-        match view.likely_at(at) {
+    let dbs: SmallVec<[&Db; 16]> = keys.iter().map(|key| view.db(*key)).collect();
+    for (key, db) in keys.iter().zip(&dbs) {
+        db.prefetch(*key);
+    }
+    for ((key, db), run) in keys.iter().zip(&dbs).zip(runs.iter()) {
+        match db.likely(*key) {
             Some(Value::Filter(filter)) => filter.prefetch_items(run.third_words()),
             Some(Value::Text(text)) => single::prefetch(text, run.third_words()),
             None => {}

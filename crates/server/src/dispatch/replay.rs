@@ -85,7 +85,7 @@ impl Replayer<'_> {
     }
 
     /// Counts errors. One that a log must not have is returned, with the number of its command.
-    fn judge(
+    fn count(
         &mut self,
         command: &Registered,
         failures: Failures,
@@ -190,7 +190,7 @@ impl Replay for Replayer<'_> {
         if command.flags.has(SELECTS) && failures.refused > 0 {
             return Err(ReplayError::Database(self.settings.data.databases));
         }
-        self.judge(command, failures).map_err(|(_, error)| error)
+        self.count(command, failures).map_err(|(_, error)| error)
     }
 
     fn run_batch(
@@ -215,7 +215,7 @@ impl Replay for Replayer<'_> {
                 let (mut call, mut failures) = (self.call(command, request), Failures::default());
                 let done = pipeline::execute_together(&mut call, &mut failures, batch, args, next);
                 if done > 0 {
-                    let judged = self.judge(command, failures);
+                    let judged = self.count(command, failures);
                     judged.map_err(|(number, error)| (next + number, error))?;
                     next += done;
                     continue;

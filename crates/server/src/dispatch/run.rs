@@ -5,11 +5,11 @@ use std::sync::Arc;
 use everbloom_commands::flags::WRITE;
 use everbloom_commands::piece::{Content, Piece};
 use everbloom_commands::run::Replies;
-use everbloom_commands::table::ScanFn;
+use everbloom_commands::table::{ScanFn, WriteFn};
 use everbloom_commands::{Action, Answers, Function, LazyContext, Run};
 use everbloom_files::Value;
 use everbloom_resp::Reply;
-use everbloom_store::keyspace::Footprint;
+use everbloom_store::keyspace::{Footprint, View};
 
 use super::value::{self, Stored};
 use crate::call::{Call, Handler, Selected};
@@ -21,123 +21,173 @@ use crate::work::{Done, Outcome, Rest, Work};
 /// Locks the keys of a command and runs it. A command on one value writes its answer into
 /// `answers`; any other returns what it comes to.
 pub fn run(call: &mut Call<'_>, answers: &mut dyn Answers) -> Option<Outcome> {
-    let outcome = lock(call, |call, locked| run_locked(call, locked, answers));
-    outcome.unwrap_or_else(|refusal| Some(refusal.into()))
+    run_with(call, OwnKeys, answers)
 }
 
-/// Ends a command whose work is done.
-pub fn finish(call: &mut Call<'_>, mut rest: Rest) -> Outcome {
-    let outcome = lock(call, |call, locked| {
-        let outcome = rest(call, locked);
-        locked.log_expired();
-        outcome
-    });
-    // A reader of a value ends with it, which needs the locks.
-    drop(rest);
-    outcome.flatten().unwrap_or_else(Outcome::from)
-}
-
-/// Runs work while the keys of a command are locked, and records its changes. Refuses a command for
-/// whose record there is no memory.
-fn lock<R>(
-    call: &mut Call<'_>,
-    work: impl FnOnce(&mut Call<'_>, &mut Locked<'_>) -> R,
-) -> Result<R, Reply> {
-    let (command, keyspace) = (call.command, &call.server.store.keyspace);
-    let mut footprint = Footprint::none();
-    let writes = command.flags.has(WRITE);
-    let mut exclusive = writes;
-    match command.handler {
-        // The view locks each shard when its turn comes.
-        Handler::Plain(_) | Handler::Exec | Handler::ReadEach(_) => {}
-        Handler::WriteAll(_) => {
-            footprint = Footprint::Whole;
-            // DEBUG reads all keys at one moment, although it does not count as a command that
-            // writes.
-            exclusive = true;
-        }
-        _ => footprint.add_keys(keyspace, command.keys.of(call.args)),
-    }
-    let mut locked = Locked::lock(call.server, footprint, exclusive, call.now);
-    if writes {
-        locked.reserve(call.args)?;
-    }
-    let result = work(call, &mut locked);
-    locked.commit(call.session, writes);
-    Ok(result)
-}
-
-/// The same as [`run`] on shards that are locked already, exclusively if the command may write.
+/// The same for a command whose keys are locked already.
 pub fn run_locked(
     call: &mut Call<'_>,
     locked: &mut Locked<'_>,
     answers: &mut dyn Answers,
 ) -> Option<Outcome> {
+    run_with(call, locked, answers)
+}
+
+/// Ends a command whose work is done.
+pub fn finish(call: &mut Call<'_>, mut rest: Rest) -> Outcome {
+    let outcome = OwnKeys.change(call, |call, locked| rest(call, locked));
+    // A reader of a value ends with it, which needs the locks.
+    drop(rest);
+    outcome.unwrap_or_else(Outcome::from)
+}
+
+/// How the keys of a command come to be locked.
+trait Keys {
+    /// Runs work that reads the keys of a command.
+    fn read<R>(self, call: &Call<'_>, work: impl FnOnce(View<'_>) -> R) -> R;
+
+    /// Runs work that changes the keys of a command, and records its changes.
+    fn change<R>(
+        self,
+        call: &mut Call<'_>,
+        work: impl FnOnce(&Call<'_>, &mut Locked<'_>) -> Result<R, Reply>,
+    ) -> Result<R, Reply>;
+}
+
+/// The keys of one command, which are locked for it.
+struct OwnKeys;
+
+impl Keys for OwnKeys {
+    fn read<R>(self, call: &Call<'_>, work: impl FnOnce(View<'_>) -> R) -> R {
+        let keyspace = &call.server.store.keyspace;
+        match call.command.handler {
+            Handler::ReadEach(_) => work(View::of_each(keyspace, call.now)),
+            _ => work(Footprint::of(call.keys()).read(keyspace, call.now).view()),
+        }
+    }
+
+    /// Refuses a command for whose record there is no memory.
+    fn change<R>(
+        self,
+        call: &mut Call<'_>,
+        work: impl FnOnce(&Call<'_>, &mut Locked<'_>) -> Result<R, Reply>,
+    ) -> Result<R, Reply> {
+        let footprint = match call.command.handler {
+            Handler::WriteAll(_) => Footprint::Whole,
+            _ => Footprint::of(call.keys()),
+        };
+        // DEBUG does not count as a command that writes. It locks all keys to see one moment.
+        let writes = call.command.flags.has(WRITE);
+        let mut locked = Locked::lock(call.server, footprint, call.now);
+        if writes {
+            locked.reserve(call.args)?;
+        }
+        let result = (&mut locked).change(call, work);
+        locked.commit(call.session, writes);
+        result
+    }
+}
+
+/// The keys of a transaction, which are locked for all of its commands.
+impl Keys for &mut Locked<'_> {
+    fn read<R>(self, _: &Call<'_>, work: impl FnOnce(View<'_>) -> R) -> R {
+        work(self.view.read())
+    }
+
+    fn change<R>(
+        self,
+        call: &mut Call<'_>,
+        work: impl FnOnce(&Call<'_>, &mut Locked<'_>) -> Result<R, Reply>,
+    ) -> Result<R, Reply> {
+        let result = work(call, self);
+        self.log_expired();
+        result
+    }
+}
+
+fn run_with(call: &mut Call<'_>, keys: impl Keys, answers: &mut dyn Answers) -> Option<Outcome> {
     let outcome = match call.command.handler {
-        Handler::Filter(Function::Bloom(action)) => return run_on(call, action, locked, answers),
-        Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, locked, answers),
-        Handler::Text(action) => return run_on(call, action, locked, answers),
-        Handler::Filter(Function::Scan(function)) => large::read(call, locked, piece(function)),
+        Handler::Filter(Function::Bloom(action)) => return run_on(call, action, keys, answers),
+        Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, keys, answers),
+        Handler::Text(action) => return run_on(call, action, keys, answers),
+        Handler::Filter(Function::Scan(function)) => {
+            keys.read(call, |view| large::read(call, view, piece(function)))
+        }
         Handler::Filter(Function::Replace {
             function,
             reads_bits,
-        }) => large::replace(call, locked, function, reads_bits),
+        }) => keys.change(call, |call, locked| {
+            large::replace(call, locked, function, reads_bits)
+        }),
         // A request that is refused whatever its key holds looks nothing up, as in Redis.
-        Handler::Select(function) => {
-            function(call.args, None).and_then(|_| large::read(call, locked, function))
-        }
-        Handler::Make(function) => function(call, locked),
+        Handler::Select(function) => function(call.args, None)
+            .and_then(|_| keys.read(call, |view| large::read(call, view, function))),
+        Handler::Make(function) => keys.change(call, function),
         Handler::Exchange(function) => {
-            let refusal = function(call, locked, answers).err();
-            locked.log_expired();
-            return refusal.map(Outcome::Reply);
+            let done = keys.change(call, |call, locked| function(call, locked, answers));
+            return done.err().map(Outcome::Reply);
         }
         Handler::Exec => Err(Reply::error("ERR EXEC without MULTI")),
         Handler::Plain(function) => function(call).map(Outcome::Reply),
-        Handler::Read(function) | Handler::ReadEach(function) => {
-            function(call, locked).map(Outcome::Reply)
-        }
+        Handler::Read(function) | Handler::ReadEach(function) => keys
+            .read(call, |view| function(call, view))
+            .map(Outcome::Reply),
         Handler::Write(function) | Handler::WriteAll(function) => {
-            function(call, locked).map(Outcome::Reply)
+            keys.change(call, function).map(Outcome::Reply)
         }
     };
-    locked.log_expired();
     Some(outcome.unwrap_or_else(Outcome::from))
 }
 
 /// Runs one request on the value of its key.
 fn run_on<T: Stored>(
-    call: &Call<'_>,
+    call: &mut Call<'_>,
     action: Action<T>,
-    locked: &mut Locked<'_>,
+    keys: impl Keys,
     answers: &mut dyn Answers,
 ) -> Option<Outcome> {
-    if let Some(work) = work_while_held(call, action) {
-        return Some(work.into());
+    match action {
+        Action::Read(function) => {
+            let call = &*call;
+            let find = || call.context();
+            let (mut run, context) = (Run::one(call.args), LazyContext::new(&find));
+            keys.read(call, |view| {
+                let entry = view.get(call.key(run.key()));
+                let value = entry.map(|entry| &entry.value);
+                value::read(call, &context, function, &mut run, value, answers);
+            });
+            None
+        }
+        Action::Write(function) => {
+            let done = keys.change(call, |call, locked| {
+                let work = work_while_held(call, function);
+                if work.is_none() {
+                    write_one(call, function, locked, answers);
+                }
+                Ok(work.map(Outcome::Work))
+            });
+            done.unwrap_or_else(|refusal| Some(refusal.into()))
+        }
     }
-    run_at_once(call, action, locked, answers);
-    None
 }
 
-fn run_at_once<T: Stored>(
+fn write_one<T: Stored>(
     call: &Call<'_>,
-    action: Action<T>,
+    function: WriteFn<T>,
     locked: &mut Locked<'_>,
     answers: &mut dyn Answers,
 ) {
     let find = || call.context();
     let (mut run, mut context) = (Run::one(call.args), LazyContext::new(&find));
-    let location = locked.locate(call.session.db, run.key());
-    let at = (locked, &location);
-    let _ = value::run(call, &mut context, action, &mut run, at, answers);
+    let key = call.key(run.key());
+    let _ = value::write(call, &mut context, function, &mut run, locked, key, answers);
 }
 
 /// The work of a command that may change a key which is [held](crate::holds): it waits, and runs
 /// then.
-fn work_while_held<T: Stored>(call: &Call<'_>, action: Action<T>) -> Option<Work> {
+fn work_while_held<T: Stored>(call: &Call<'_>, function: WriteFn<T>) -> Option<Work> {
     let (db, key) = (call.session.db, Run::one(call.args).key());
-    let writes = matches!(action, Action::Write(_));
-    if !writes || !call.can_wait || !call.server.holds.has(db, key) {
+    if !call.can_wait || !call.server.holds.has(db, key) {
         return None;
     }
     let (server, key) = (Arc::clone(call.server), key.to_vec());
@@ -145,7 +195,7 @@ fn work_while_held<T: Stored>(call: &Call<'_>, action: Action<T>) -> Option<Work
         holds::wait(&server, db, &key);
         Done::Rest(Box::new(move |call, locked| {
             let mut replies = Replies::default();
-            run_at_once(call, action, locked, &mut replies);
+            write_one(call, function, locked, &mut replies);
             Ok(replies.into_last().unwrap_or(Reply::Null).into())
         }))
     }))

@@ -8,7 +8,7 @@ use std::time::Instant;
 use everbloom_commands::Answers;
 use everbloom_commands::flags::{CHANGES_SETTINGS, WRITE};
 use everbloom_resp::Reply;
-use everbloom_store::keyspace::{Footprint, View};
+use everbloom_store::keyspace::{Footprint, ViewMut};
 use tracing::warn;
 
 use super::admission::{refused_for_memory, refused_now};
@@ -41,16 +41,14 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
     let Ok(footprint) = footprint(call, queued) else {
         return Some(discarded(call, &error::out_of_memory()));
     };
-    let mut locked = Locked::lock(call.server, footprint, true, call.now);
+    let mut locked = Locked::lock(call.server, footprint, call.now);
     if !locked.record.reserve_bytes(transaction.bytes) {
         drop(locked);
         return Some(discarded(call, &error::out_of_memory()));
     }
     let watches = &call.session.watches;
-    let unchanged = watches.iter().all(|watch| holds(watch, &mut locked));
-    for watch in call.session.watches.drain(..) {
-        watches::end(&watch, &mut locked);
-    }
+    let unchanged = watches.iter().all(|watch| holds(call, watch, &mut locked));
+    watches::end(call.session, &call.server.store.keyspace, &mut locked);
     if !unchanged {
         return Some(Reply::NullArray);
     }
@@ -175,28 +173,27 @@ fn run(
 
 /// All keys of the queued commands and the watches.
 fn footprint(call: &Call<'_>, queued: &[Queued]) -> Result<Footprint, TryReserveError> {
-    let keyspace = &call.server.store.keyspace;
     let mut footprint = Footprint::none();
     for queued in queued {
         let command = queued.command;
         if matches!(command.handler, Handler::ReadEach(_) | Handler::WriteAll(_)) {
             return Ok(Footprint::Whole);
         }
-        footprint.add_keys(keyspace, command.keys.of(&queued.words()?));
+        for name in command.keys.of(&queued.words()?) {
+            footprint.add(call.key(name));
+        }
     }
     for watch in &call.session.watches {
-        footprint.add_key(keyspace, &watch.key);
+        footprint.add(watch.key(&call.server.store.keyspace));
     }
     Ok(footprint)
 }
 
 /// Whether a watched key is unchanged. A key that expired meanwhile counts as changed.
-fn holds(watch: &Watch, view: &mut View<'_>) -> bool {
-    let version = view
-        .shard_of_key(&watch.key)
-        .watch_version(watch.db, &watch.key);
-    let gone = watch.present && !view.contains(watch.db, &watch.key);
-    version == Some(watch.version) && !gone
+fn holds(call: &Call<'_>, watch: &Watch, view: &mut ViewMut<'_>) -> bool {
+    let key = watch.key(&call.server.store.keyspace);
+    let gone = watch.present && !view.read().contains(key);
+    view.shard(key).watch_version(key) == Some(watch.version) && !gone
 }
 
 #[cfg(test)]

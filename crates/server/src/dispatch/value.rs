@@ -3,17 +3,17 @@
 use std::ops::ControlFlow;
 
 use everbloom::{CuckooFilter, ScalableBloomFilter};
-use everbloom_commands::table::WriteFn;
-use everbloom_commands::{Action, Answers, Family, Filter, LazyContext, ReadSlot, Run, Slot};
+use everbloom_commands::table::{ReadFn, WriteFn};
+use everbloom_commands::{Answers, Family, Filter, LazyContext, ReadSlot, Run, Slot};
 use everbloom_files::{Text, Value};
-use everbloom_store::keyspace::{KeyLocation, ValueSlot};
+use everbloom_store::keyspace::{KeyRef, ValueSlot};
 
 use super::sinks::Logged;
 use crate::call::Call;
 use crate::locked::Locked;
 
 /// A type of values that commands of this shape work on. To them, other values have the wrong type.
-pub trait Stored: Sized {
+pub trait Stored: Sized + 'static {
     /// The value, if it is of this type.
     fn of(value: &Value) -> Option<&Self>;
 
@@ -54,27 +54,19 @@ stored!(ScalableBloomFilter, Filter, Family::of, Family::of_mut);
 stored!(CuckooFilter, Filter, Family::of, Family::of_mut);
 stored!(Text, Text, Some, Some);
 
-/// Runs requests on one key, which must be locked exclusively if they may write. They stop early,
-/// and no others may follow, when they have used up the allowed memory.
+/// Runs requests that read the value of one key.
 #[inline]
-pub fn run<T: Stored>(
+pub fn read<T: Stored>(
     call: &Call<'_>,
-    context: &mut LazyContext<'_>,
-    action: Action<T>,
+    context: &LazyContext<'_>,
+    function: ReadFn<T>,
     run: &mut Run<'_>,
-    (locked, at): (&mut Locked<'_>, &KeyLocation<'_>),
+    value: Option<&Value>,
     answers: &mut dyn Answers,
-) -> ControlFlow<()> {
-    match action {
-        Action::Read(function) => {
-            let value = locked.get_at(at).map(|entry| &entry.value);
-            let (found, requests) = (value.is_some(), run.len());
-            function(context, run, read_slot(value), answers);
-            call.count_look_ups(found, requests.saturating_sub(run.refused()));
-            ControlFlow::Continue(())
-        }
-        Action::Write(function) => write(call, context, function, run, (locked, at), answers),
-    }
+) {
+    let (found, requests) = (value.is_some(), run.len());
+    function(context, run, read_slot(value), answers);
+    call.count_look_ups(found, requests.saturating_sub(run.refused()));
 }
 
 /// A value for a command that reads it.
@@ -94,26 +86,27 @@ pub fn any_slot(value: Option<&Value>) -> ReadSlot<'_, Filter> {
     }
 }
 
-fn write<T: Stored>(
+/// Runs requests that change the value of one key. They stop early, and no others may follow, when
+/// they have used up the allowed memory.
+pub fn write<T: Stored>(
     call: &Call<'_>,
     context: &mut LazyContext<'_>,
     function: WriteFn<T>,
     run: &mut Run<'_>,
-    (locked, at): (&mut Locked<'_>, &KeyLocation<'_>),
+    locked: &mut Locked<'_>,
+    key: KeyRef<'_>,
     answers: &mut dyn Answers,
 ) -> ControlFlow<()> {
-    locked.remove_expired(at);
-    locked.log_expired();
-    let Locked { view, record, .. } = locked;
+    let (mut entry, record) = locked.entry_and_record(key);
     loop {
         let mut changes = Logged {
             record: &mut *record,
-            db: at.db(),
+            db: key.db,
             touched: false,
         };
         let mut run_on =
             |slot: &mut Slot<'_, T>| function(context, run, slot, answers, &mut changes);
-        let ((), grown) = view.change_at(at, |found| match found {
+        let ((), grown) = entry.change(|found| match found {
             ValueSlot::Held(value) => {
                 run_on(&mut T::of_mut(value).map_or(Slot::OtherType, Slot::Held));
             }
@@ -124,7 +117,7 @@ fn write<T: Stored>(
             }
         });
         if changes.touched {
-            view.touch_at(at);
+            entry.touch();
         }
         if grown {
             // The next request, of this key or of another, gets what is left of it.

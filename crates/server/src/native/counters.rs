@@ -44,8 +44,8 @@ fn decrby(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
 }
 
 fn add(call: &Call<'_>, view: &mut Locked<'_>, step: i64) -> Result<Reply, Reply> {
-    let (db, key) = (call.session.db, call.args().next_bytes()?);
-    let text = text_of(view.get(db, key))?;
+    let key = call.key(call.args().next_bytes()?);
+    let text = text_of(view.read().get(key))?;
     let is_new = text.is_none();
     let number = integer(text.unwrap_or(b"0")).ok_or_else(error::not_an_integer)?;
     let sum = number
@@ -54,11 +54,11 @@ fn add(call: &Call<'_>, view: &mut Locked<'_>, step: i64) -> Result<Reply, Reply
     let mut digits = itoa::Buffer::new();
     let digits = Value::Text(digits.format(sum).as_bytes().into());
     if is_new {
-        view.insert(db, key, digits, None);
+        view.entry(key).insert(digits, None);
     } else {
-        view.modify(db, key, |value| *value = digits);
+        view.entry(key).modify(|value| *value = digits);
     }
-    view.log(db, call.args);
+    view.log(key.db, call.args);
     Ok(sum.into())
 }
 

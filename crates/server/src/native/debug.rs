@@ -56,7 +56,7 @@ fn debug(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     let word = args.next_bytes()?.to_ascii_uppercase();
     match (word.as_slice(), args.rest()) {
-        (b"DIGEST", []) => Ok(Reply::simple(keyspace_digest(view).to_string())),
+        (b"DIGEST", []) => Ok(Reply::simple(keyspace_digest(view.read()).to_string())),
         (b"HELP", []) => Ok(Reply::Array(HELP.map(Reply::simple).into())),
         (b"SET-ACTIVE-EXPIRE", [value]) => {
             let on = *value != b"0";
@@ -181,9 +181,9 @@ impl fmt::Display for Digest {
     }
 }
 
-fn keyspace_digest(view: &View<'_>) -> Digest {
+fn keyspace_digest(view: View<'_>) -> Digest {
     let mut all = Digest([0; 3]);
-    for (db, number) in (0..view.databases()).zip(0u64..) {
+    for (db, number) in (0..view.keyspace().databases()).zip(0u64..) {
         for (_, entry) in view.entries(db) {
             let mut digest = Digest::new();
             digest.numbers(&[number, entry.expires_at().unwrap_or(0)]);

@@ -12,7 +12,7 @@ use self::TimeForm::{Milliseconds, Seconds, UnixMilliseconds, UnixSeconds};
 use super::{Call, Command, error, flag, reads, writes};
 use crate::locked::Locked;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::View;
+use everbloom_store::keyspace::{KeyRef, View};
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
@@ -134,11 +134,11 @@ impl Conditions {
 }
 
 fn expire(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (key, number) = (args.next_bytes()?, args.next_bytes()?);
+    let mut args = call.args();
+    let (key, number) = (call.key(args.next_bytes()?), args.next_bytes()?);
     let conditions = Conditions::parse(args.rest())?;
     let at = form.resolve(call, number, i64::MIN)?;
-    let Some(entry) = view.get(db, key) else {
+    let Some(entry) = view.read().get(key) else {
         return Ok(flag(false));
     };
     let present = entry.expires_at().and_then(|at| i64::try_from(at).ok());
@@ -150,33 +150,35 @@ fn expire(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Repl
 }
 
 /// Sets the expiry of a key to a Unix time in milliseconds. If that is over, deletes the key.
-pub(super) fn set_expiry(call: &Call<'_>, view: &mut Locked<'_>, key: &[u8], at: i64) {
-    let db = call.session.db;
+pub(super) fn set_expiry(call: &Call<'_>, view: &mut Locked<'_>, key: KeyRef<'_>, at: i64) {
     match u64::try_from(at).ok().filter(|at| *at > call.now.ms) {
         Some(at) => {
-            view.set_expiry(db, key, Some(at));
-            view.log(db, &[b"PEXPIREAT", key, at.to_string().as_bytes()]);
+            view.entry(key).set_expiry(Some(at));
+            view.log(key.db, &[b"PEXPIREAT", key.name, at.to_string().as_bytes()]);
         }
         None => {
-            view.delete(db, key);
-            view.log(db, &[b"DEL", key]);
+            view.entry(key).delete();
+            view.log(key.db, &[b"DEL", key.name]);
         }
     }
 }
 
 fn persist(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let (db, key) = (call.session.db, call.args().next_bytes()?);
-    let expires = view.get(db, key).is_some_and(|e| e.expires_at().is_some());
+    let key = call.key(call.args().next_bytes()?);
+    let expires = view
+        .read()
+        .get(key)
+        .is_some_and(|e| e.expires_at().is_some());
     if !expires {
         return Ok(flag(false));
     }
-    view.set_expiry(db, key, None);
-    view.log(db, call.args);
+    view.entry(key).set_expiry(None);
+    view.log(key.db, call.args);
     Ok(flag(true))
 }
 
-fn expiry(call: &Call<'_>, view: &View<'_>, form: TimeForm) -> Result<Reply, Reply> {
-    let Some(entry) = call.peek(view, call.args().next_bytes()?) else {
+fn expiry(call: &Call<'_>, view: View<'_>, form: TimeForm) -> Result<Reply, Reply> {
+    let Some(entry) = call.peek(view, call.key(call.args().next_bytes()?)) else {
         return Ok(Reply::Integer(-2));
     };
     let Some(at) = entry.expires_at() else {

@@ -18,7 +18,7 @@ use everbloom_store::keyspace::View;
 use everbloom_store::persistence::figures::{JobFigures, PersistenceFigures};
 
 /// A section: its title, and the function that writes it.
-type Section = (&'static str, fn(&Report<'_, '_, '_>, &mut Fields));
+type Section = (&'static str, fn(&Report<'_>, &mut Fields));
 
 const SECTIONS: &[Section] = &[
     ("Server", server_section),
@@ -38,14 +38,14 @@ const SECTIONS: &[Section] = &[
 /// The section that is shown only on request.
 const ON_DEMAND: &str = "Commandstats";
 
-struct Report<'r, 'c, 'k> {
-    call: &'r Call<'c>,
-    view: &'r View<'k>,
+struct Report<'r> {
+    call: &'r Call<'r>,
+    view: View<'r>,
     settings: &'r Settings,
 }
 
 /// INFO. It reads the shards one after another. Inside EXEC all are locked already.
-pub fn info(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+pub fn info(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let names: Vec<String> = call
         .args()
         .rest()
@@ -110,7 +110,7 @@ impl fmt::Display for Human {
     }
 }
 
-fn server_section(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn server_section(report: &Report<'_>, out: &mut Fields) {
     let server = report.call.server;
     let settings = report.settings;
     let uptime = server.started.elapsed().as_secs();
@@ -142,7 +142,7 @@ fn server_section(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("worker_threads", workers);
 }
 
-fn clients(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn clients(report: &Report<'_>, out: &mut Fields) {
     let clients = report.call.server.clients.list();
     let (mut input, mut output, mut watching, mut watched) = (0, 0, 0, 0);
     for client in &clients {
@@ -160,7 +160,7 @@ fn clients(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("total_watched_keys", watched);
 }
 
-fn memory(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn memory(report: &Report<'_>, out: &mut Fields) {
     let server = report.call.server;
     let used = server.used_memory();
     let data = u64::try_from(server.store.keyspace.memory()).unwrap_or(0);
@@ -204,7 +204,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64 * 100.0
 }
 
-fn persistence(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn persistence(report: &Report<'_>, out: &mut Fields) {
     let server = report.call.server;
     out.put("loading", u8::from(server.store.health.is_loading()));
     let none = PersistenceFigures::new(report.call.now);
@@ -217,7 +217,7 @@ fn persistence(report: &Report<'_, '_, '_>, out: &mut Fields) {
     }
 }
 
-fn loading(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
+fn loading(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields) {
     let total = load(&figures.loading_total);
     let done = load(&figures.loading_done);
     let passed = report.call.server.started.elapsed().as_secs();
@@ -242,7 +242,7 @@ fn ok_or_err(failed: bool) -> &'static str {
 
 /// The fields of a background job: whether it runs, for how many seconds (-1 if it does not), the
 /// seconds and the status of the last, and how many were good.
-fn job(names: [&str; 5], report: &Report<'_, '_, '_>, job: &JobFigures, out: &mut Fields) {
+fn job(names: [&str; 5], report: &Report<'_>, job: &JobFigures, out: &mut Fields) {
     let [running, current, last, status, done] = names;
     let passed = match load(&job.running_since) {
         0 => -1,
@@ -258,7 +258,7 @@ fn job(names: [&str; 5], report: &Report<'_, '_, '_>, job: &JobFigures, out: &mu
     out.put(done, load(&job.done));
 }
 
-fn snapshots(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
+fn snapshots(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields) {
     let changes = report.call.server.store.journal.changes();
     let unsaved = changes.saturating_sub(load(&figures.saved_changes));
     out.put("rdb_changes_since_last_save", unsaved);
@@ -276,7 +276,7 @@ fn snapshots(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mu
     out.put("rdb_last_load_keys_loaded", load(keys));
 }
 
-fn log(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
+fn log(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields) {
     let enabled = report.call.server.store.keeps_log();
     let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed);
     let persistence = report.call.server.store.persistence();
@@ -296,7 +296,7 @@ fn log(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fiel
     out.put("aof_last_write_status", ok_or_err(failing));
 }
 
-fn log_files(report: &Report<'_, '_, '_>, figures: &PersistenceFigures, out: &mut Fields) {
+fn log_files(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields) {
     let journal = &report.call.server.store.journal;
     if !report.call.server.store.keeps_log() {
         return;
@@ -314,7 +314,7 @@ fn kibibytes(bytes: u64) -> f64 {
     percent(bytes, 102_400)
 }
 
-fn statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn statistics(report: &Report<'_>, out: &mut Fields) {
     let server = report.call.server;
     let stats = &server.stats;
     let total = |of: fn(&WorkerStats) -> u64| server.workers.iter().map(|it| of(it)).sum::<u64>();
@@ -342,24 +342,24 @@ fn statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
     out.put("client_protocol_errors", load(&stats.protocol_errors));
 }
 
-fn replication(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn replication(report: &Report<'_>, out: &mut Fields) {
     out.put("role", "master");
     out.put("master_replid", &report.call.server.run_id);
 }
 
-fn cpu(_: &Report<'_, '_, '_>, out: &mut Fields) {
+fn cpu(_: &Report<'_>, out: &mut Fields) {
     let (user, system) = system::cpu_seconds().unwrap_or_default();
     out.put("used_cpu_sys", format_args!("{system:.6}"));
     out.put("used_cpu_user", format_args!("{user:.6}"));
 }
 
-fn modules(_: &Report<'_, '_, '_>, out: &mut Fields) {
+fn modules(_: &Report<'_>, out: &mut Fields) {
     let version = BLOOM_VERSION;
     let text = format_args!("name=bf,ver={version},api=1,filters=0,usedby=[],using=[],options=[]");
     out.put("module", text);
 }
 
-fn command_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn command_statistics(report: &Report<'_>, out: &mut Fields) {
     for it in sent(report.call.registry, report.call.server) {
         let each = percent(it.nanos, it.calls) / 100_000.0;
         out.put(
@@ -375,13 +375,13 @@ fn command_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
     }
 }
 
-fn error_statistics(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn error_statistics(report: &Report<'_>, out: &mut Fields) {
     for (code, count) in stats::error_codes(&report.call.server.workers) {
         out.put(&format!("errorstat_{code}"), format_args!("count={count}"));
     }
 }
 
-fn keyspace(report: &Report<'_, '_, '_>, out: &mut Fields) {
+fn keyspace(report: &Report<'_>, out: &mut Fields) {
     for db in databases(report.view) {
         let average = db.left / u64::try_from(db.expiring).unwrap_or(1).max(1);
         let (keys, expiring) = (db.keys, db.expiring);

@@ -43,10 +43,10 @@ const MEMORY: &[Command] = rows! {
 /// The reply of a subcommand for the entry of its key.
 fn of_entry(
     call: &Call<'_>,
-    view: &View<'_>,
+    view: View<'_>,
     answer: fn(&Call<'_>, &Entry) -> Reply,
 ) -> Result<Reply, Reply> {
-    let entry = call.peek(view, call.args().next_bytes()?);
+    let entry = call.peek(view, call.key(call.args().next_bytes()?));
     Ok(entry.map_or(Reply::Null, |entry| answer(call, entry)))
 }
 
@@ -78,7 +78,7 @@ fn references(_: &Call<'_>, _: &Entry) -> Reply {
     Reply::Integer(1)
 }
 
-fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+fn usage(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     let key = args.next_bytes()?;
     while let Some(word) = args.next_optional() {
@@ -91,7 +91,7 @@ fn usage(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
             return Err(error::syntax());
         }
     }
-    let entry = view.peek(call.session.db, key);
+    let entry = view.peek(call.key(key));
     Ok(entry.map_or(Reply::Null, |entry| count(entry.memory())))
 }
 

@@ -1,5 +1,6 @@
 //! DEL, UNLINK, EXISTS, TYPE, TOUCH, RENAME, RENAMENX, COPY, MOVE.
 
+use everbloom_commands::Args;
 use everbloom_commands::command::{ALL_KEYS, ONE_KEY, TWO_KEYS};
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
@@ -8,7 +9,7 @@ use everbloom_resp::Reply;
 use super::{Call, Command, count, error, flag, large, makes, reads, writes};
 use crate::locked::Locked;
 use crate::work::Outcome;
-use everbloom_store::keyspace::View;
+use everbloom_store::keyspace::{KeyRef, View};
 use everbloom_store::reader::Copied;
 
 /// The rows of this family.
@@ -24,9 +25,9 @@ pub const COMMANDS: &[Command] = rows! {
     /// Counts which of the named keys exist, and notes an access to each.
     reads("touch", -2, ALL_KEYS, touch).since("3.2.1").flags(&[FAST]),
     /// Renames a key; a key of the new name is replaced.
-    writes("rename", 3, TWO_KEYS, |call, view| rename(call, view, true)).since("1.0.0"),
+    writes("rename", 3, TWO_KEYS, rename).since("1.0.0"),
     /// Renames a key unless a key of the new name exists.
-    writes("renamenx", 3, TWO_KEYS, |call, view| rename(call, view, false))
+    writes("renamenx", 3, TWO_KEYS, renamenx)
         .since("1.0.0").flags(&[FAST]),
     /// Copies a key's value to another key.
     makes("copy", -3, TWO_KEYS, |call, view| copy(call, view, None, MAX_COPIES)).since("6.2.0").flags(&[DENYOOM]),
@@ -35,52 +36,67 @@ pub const COMMANDS: &[Command] = rows! {
 };
 
 fn delete(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let (db, keys) = (call.session.db, call.args().rest());
-    let deleted = keys.iter().filter(|key| view.delete(db, key)).count();
+    let names = call.args().rest().iter();
+    let deleted = names.filter(|name| view.entry(call.key(name)).delete());
+    let deleted = deleted.count();
     if deleted > 0 {
-        view.log(db, call.args);
+        view.log(call.session.db, call.args);
     }
     Ok(count(deleted))
 }
 
-fn exists(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let keys = call.args().rest().iter();
-    let found = keys.filter(|key| call.peek(view, key).is_some());
+fn exists(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
+    let names = call.args().rest().iter();
+    let found = names.filter(|name| call.peek(view, call.key(name)).is_some());
     Ok(count(found.count()))
 }
 
-fn touch(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let keys = call.args().rest().iter();
-    let found = keys.filter(|key| call.look_up(view, key).is_some());
+fn touch(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
+    let names = call.args().rest().iter();
+    let found = names.filter(|name| call.look_up(view, call.key(name)).is_some());
     Ok(count(found.count()))
 }
 
-fn type_of(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let entry = call.peek(view, call.args().next_bytes()?);
+fn type_of(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
+    let entry = call.peek(view, call.key(call.args().next_bytes()?));
     let name = entry.map_or("none", |entry| entry.value.type_name());
     Ok(Reply::simple(name))
 }
 
-fn rename(call: &Call<'_>, view: &mut Locked<'_>, replace: bool) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (from, to) = (args.next_bytes()?, args.next_bytes()?);
-    if !view.contains(db, from) {
+fn rename(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+    let [from, to] = two_keys(call, &mut call.args())?;
+    if !view.read().contains(from) {
         return Err(error::no_such_key());
     }
-    if !replace && view.contains(db, to) {
-        return Ok(flag(false));
+    if from.name != to.name {
+        transfer(call, view, from, to);
     }
-    let done = if replace { Reply::OK } else { flag(true) };
-    if from == to {
-        return Ok(done);
-    }
-    let Some(entry) = view.take(db, from) else {
+    Ok(Reply::OK)
+}
+
+fn renamenx(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+    let [from, to] = two_keys(call, &mut call.args())?;
+    if !view.read().contains(from) {
         return Err(error::no_such_key());
-    };
-    let expires_at = entry.expires_at();
-    view.insert(db, to, entry.value, expires_at);
-    view.log(db, call.args);
-    Ok(done)
+    }
+    let is_free = !view.read().contains(to);
+    if is_free {
+        transfer(call, view, from, to);
+    }
+    Ok(flag(is_free))
+}
+
+fn two_keys<'a>(call: &Call<'_>, args: &mut Args<'a>) -> Result<[KeyRef<'a>; 2], Reply> {
+    Ok([call.key(args.next_bytes()?), call.key(args.next_bytes()?)])
+}
+
+/// Gives the value of one key to another one, with its expiry.
+fn transfer(call: &Call<'_>, view: &mut Locked<'_>, from: KeyRef<'_>, to: KeyRef<'_>) {
+    if let Some(entry) = view.entry(from).take() {
+        let expires_at = entry.expires_at();
+        view.entry(to).insert(entry.value, expires_at);
+        view.log(from.db, call.args);
+    }
 }
 
 /// How often another thread copies a value. It does so again when the value has become another.
@@ -93,30 +109,29 @@ fn copy(
     copied: Option<&mut Copied>,
     copies: usize,
 ) -> Result<Outcome, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (from, to) = (args.next_bytes()?, args.next_bytes()?);
-    let (mut to_db, mut replace) = (db, false);
+    let (mut args, mut replace) = (call.args(), false);
+    let [from, mut to] = two_keys(call, &mut args)?;
     while let Some(word) = args.next_optional() {
         match word.to_ascii_uppercase().as_slice() {
             b"REPLACE" => replace = true,
             b"DB" => {
                 let number = args.next_optional().ok_or_else(error::syntax)?;
-                to_db = db_index(number, view.databases())?;
+                to.db = db_index(number, view.keyspace().databases())?;
             }
             _ => return Err(error::syntax()),
         }
     }
-    if to_db == db && from == to {
+    if to.db == from.db && from.name == to.name {
         return Err(error::same_object());
     }
-    let entry = view.get(db, from);
+    let entry = view.read().get(from);
     if copied.is_none() {
         call.count_look_ups(entry.is_some(), 1);
     }
     let Some(entry) = entry else {
         return Ok(flag(false).into());
     };
-    if !replace && view.contains(to_db, to) {
+    if !replace && view.read().contains(to) {
         return Ok(flag(false).into());
     }
     let expires_at = entry.expires_at();
@@ -128,32 +143,28 @@ fn copy(
             let rest = move |call: &Call<'_>, view: &mut Locked<'_>, copied: &mut Copied| {
                 copy(call, view, Some(copied), copies - 1)
             };
-            return Ok(large::copy(call, from, flag(false), rest));
+            return Ok(large::copy(call, from.name, flag(false), rest));
         }
         None => entry.value.try_clone().ok_or_else(error::out_of_memory)?,
     };
-    view.insert(to_db, to, copy, expires_at);
-    view.log(db, call.args);
+    view.entry(to).insert(copy, expires_at);
+    view.log(from.db, call.args);
     Ok(flag(true).into())
 }
 
 fn move_key(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let key = args.next_bytes()?;
-    let to = db_index(args.next_bytes()?, view.databases())?;
-    if to == db {
+    let mut args = call.args();
+    let from = call.key(args.next_bytes()?);
+    let mut to = from;
+    to.db = db_index(args.next_bytes()?, view.keyspace().databases())?;
+    if to.db == from.db {
         return Err(error::same_object());
     }
-    if !view.contains(db, key) || view.contains(to, key) {
-        return Ok(flag(false));
+    let moves = view.read().contains(from) && !view.read().contains(to);
+    if moves {
+        transfer(call, view, from, to);
     }
-    let Some(entry) = view.take(db, key) else {
-        return Ok(flag(false));
-    };
-    let expires_at = entry.expires_at();
-    view.insert(to, key, entry.value, expires_at);
-    view.log(db, call.args);
-    Ok(flag(true))
+    Ok(flag(moves))
 }
 
 /// The number of an existing database.

@@ -17,7 +17,7 @@ use everbloom_files::{OutOfMemory, Outline, Value};
 use everbloom_resp::Reply;
 use everbloom_resp::encode::{encode_array_len, encode_bulk_len, encode_integer};
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::{Entry, View};
+use everbloom_store::keyspace::{Entry, KeyRef, View};
 use everbloom_store::reader::{Copied, Reader};
 
 use super::{Call, Selected, bulk, error, gather};
@@ -30,11 +30,11 @@ use crate::work::{Done, Outcome, Work};
 /// Answers with what `select` says of the value of the key.
 pub fn read(
     call: &Call<'_>,
-    view: &View<'_>,
+    view: View<'_>,
     select: impl Fn(&[&[u8]], Option<&Value>) -> Result<Selected, Reply> + Send + 'static,
 ) -> Result<Outcome, Reply> {
-    let key = call.args.get(1).copied().unwrap_or_default();
-    let value = call.look_up(view, key).map(|entry| &entry.value);
+    let name = call.args.get(1).copied().unwrap_or_default();
+    let value = call.look_up(view, call.key(name)).map(|entry| &entry.value);
     let (selected, payloads) = (select(call.args, value)?, Payloads::of(call));
     let bytes = match (&selected, value) {
         (Selected::Bytes(_, part), _) => part.end.saturating_sub(part.start),
@@ -42,7 +42,7 @@ pub fn read(
         _ => 0,
     };
     if call.leaves(bytes) {
-        let source = Source::new(call, key);
+        let source = Source::new(call, name);
         let work = move |args: &[&[u8]]| source.answer(|value| select(args, value), payloads);
         return Ok(Work::new(work).into());
     }
@@ -77,18 +77,22 @@ fn answer_at_once(
 struct Source {
     server: Arc<Server>,
     db: usize,
-    key: Vec<u8>,
+    name: Vec<u8>,
     now: Now,
 }
 
 impl Source {
-    fn new(call: &Call<'_>, key: &[u8]) -> Self {
+    fn new(call: &Call<'_>, name: &[u8]) -> Self {
         Source {
             server: Arc::clone(call.server),
             db: call.session.db,
-            key: key.to_vec(),
+            name: name.to_vec(),
             now: call.now,
         }
+    }
+
+    fn key(&self) -> KeyRef<'_> {
+        self.server.store.keyspace.key(self.db, &self.name)
     }
 
     /// Answers with what `select` says of the value as it is now.
@@ -98,7 +102,7 @@ impl Source {
         payloads: Payloads,
     ) -> Done {
         let mut other = None;
-        let begun = Reader::begin(&self.server.store, self.db, &self.key, self.now, |value| {
+        let begun = Reader::begin(&self.server.store, self.key(), self.now, |value| {
             let selected = select(Some(value));
             let part = match &selected {
                 Ok(Selected::Bytes(_, part)) => Some(part.clone()),
@@ -179,20 +183,20 @@ impl Source {
     /// A copy of the value; `None` when there is none.
     fn copy(&self) -> Result<Option<Copied>, OutOfMemory> {
         let go_on = || !self.server.is_stopping();
-        Copied::make(&self.server.store, self.db, &self.key, self.now, go_on)
+        Copied::make(&self.server.store, self.key(), self.now, go_on)
     }
 }
 
 /// Copies the value of a key, and goes on with `rest`; `missing` is the reply when there is none.
 pub fn copy(
     call: &Call<'_>,
-    key: &[u8],
+    name: &[u8],
     missing: Reply,
     mut rest: impl FnMut(&Call<'_>, &mut Locked<'_>, &mut Copied) -> Result<Outcome, Reply>
     + Send
     + 'static,
 ) -> Outcome {
-    let source = Source::new(call, key);
+    let source = Source::new(call, name);
     let work = move |_: &[&[u8]]| match source.copy() {
         Ok(Some(mut copied)) => Done::Rest(Box::new(move |call, locked| {
             rest(call, locked, &mut copied)
@@ -211,7 +215,7 @@ pub fn replace(
     reads_bits: bool,
 ) -> Result<Outcome, Reply> {
     let context = call.context();
-    let values = gather(values_of(call, locked).map(Ok))?;
+    let values = gather(values_of(call, locked.read()).map(Ok))?;
     let filters = values.iter().flatten();
     let bytes = filters
         .clone()
@@ -225,7 +229,7 @@ pub fn replace(
         let keys = call.command.keys.of(call.args);
         let making = Making {
             server: Arc::clone(call.server),
-            sources: gather(keys.map(|key| Ok((Source::new(call, key), None))))?,
+            sources: gather(keys.map(|name| Ok((Source::new(call, name), None))))?,
             function,
             context,
             is_again: false,
@@ -239,9 +243,9 @@ pub fn replace(
 }
 
 /// The values of all keys of a command.
-fn values_of<'v>(call: &Call<'_>, view: &'v View<'_>) -> impl Iterator<Item = Option<&'v Value>> {
-    let keys = call.command.keys.of(call.args);
-    keys.map(|key| view.get(call.session.db, key).map(|entry| &entry.value))
+fn values_of<'v>(call: &Call<'_>, view: View<'v>) -> impl Iterator<Item = Option<&'v Value>> {
+    call.keys()
+        .map(move |key| view.get(key).map(|entry| &entry.value))
 }
 
 /// Stores the filter that the first key holds from now on.
@@ -250,13 +254,11 @@ fn store(
     locked: &mut Locked<'_>,
     (filter, reply): (ScalableBloomFilter, Reply),
 ) -> Outcome {
-    let (db, key) = (
-        call.session.db,
-        call.args.get(1).copied().unwrap_or_default(),
-    );
-    let expires_at = locked.peek(db, key).and_then(Entry::expires_at);
-    locked.insert(db, key, Value::Filter(filter.into()), expires_at);
-    locked.log(db, call.args);
+    let key = call.key(call.args.get(1).copied().unwrap_or_default());
+    let expires_at = locked.read().peek(key).and_then(Entry::expires_at);
+    let value = Value::Filter(filter.into());
+    locked.entry(key).insert(value, expires_at);
+    locked.log(key.db, call.args);
     reply.into()
 }
 
@@ -280,7 +282,7 @@ impl Making {
         Work::new(move |request| {
             if self.is_again {
                 let keys = self.sources.iter();
-                let keys = keys.map(|(source, _)| Ok((source.db, source.key.clone())));
+                let keys = keys.map(|(source, _)| Ok((source.db, source.name.clone())));
                 match gather(keys) {
                     Ok(keys) => self.hold = Some(Hold::new(&self.server, keys)),
                     Err(refusal) => return Done::Reply(refusal),
@@ -322,7 +324,7 @@ impl Making {
         locked: &mut Locked<'_>,
     ) -> Result<Outcome, Reply> {
         let is_current = |making: &Making| {
-            let mut pairs = making.sources.iter().zip(values_of(call, locked));
+            let mut pairs = making.sources.iter().zip(values_of(call, locked.read()));
             pairs.all(|((_, copied), value)| match (copied, value) {
                 (Some(copied), Some(value)) => copied.is_current(value),
                 (None, None) => true,

@@ -5,7 +5,7 @@ use everbloom_store::keyspace::{SHARDS, View};
 
 /// Appends the requested sections. As in the module, they can be requested by the name of a
 /// section, by the name of the module, and by two names for the sections of all modules.
-pub fn append(names: &[String], view: &View<'_>, out: &mut String) {
+pub fn append(names: &[String], view: View<'_>, out: &mut String) {
     section(names, &CORE, out, || sums(view).figures());
     // Nothing is defragmented. The fields exist so that both hosts have the same ones.
     section(names, &DEFRAGMENTATION, out, || [0; 2]);
@@ -33,7 +33,7 @@ fn section<const N: usize>(
 }
 
 /// The totals over all filters, one shard after another.
-fn sums(view: &View<'_>) -> Metrics {
+fn sums(view: View<'_>) -> Metrics {
     let mut sums = Metrics::default();
     for index in 0..SHARDS {
         view.with_shard(index, |shard| {

@@ -129,8 +129,12 @@ type Made = Option<Result<Value, Reply>>;
 
 /// RESTORE, of which another thread may have made the value.
 fn restore(call: &Call<'_>, view: &mut Locked<'_>, made: &mut Made) -> Result<Outcome, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (key, ttl, bytes) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
+    let mut args = call.args();
+    let (key, ttl, bytes) = (
+        call.key(args.next_bytes()?),
+        args.next_bytes()?,
+        args.next_bytes()?,
+    );
     let (mut replace, mut absolute) = (false, false);
     while let Some(word) = args.next_optional() {
         match word.to_ascii_uppercase().as_slice() {
@@ -144,7 +148,7 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>, made: &mut Made) -> Result<Ou
             _ => return Err(error::syntax()),
         }
     }
-    let present = view.contains(db, key);
+    let present = view.read().contains(key);
     if present && !replace {
         return Err(Reply::error("BUSYKEY Target key name already exists."));
     }
@@ -175,15 +179,18 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>, made: &mut Made) -> Result<Ou
         ttl => Some(call.now.ms.saturating_add(ttl)),
     };
     if expires_at.is_some_and(|at| at <= call.now.ms) {
-        if view.delete(db, key) {
-            view.log(db, &[b"DEL", key]);
+        if view.entry(key).delete() {
+            view.log(key.db, &[b"DEL", key.name]);
         }
         return Ok(Reply::OK.into());
     }
-    view.insert(db, key, value, expires_at);
+    view.entry(key).insert(value, expires_at);
     let at = expires_at.unwrap_or(0).to_string();
     let at = at.as_bytes();
-    view.log(db, &[b"RESTORE", key, at, bytes, b"REPLACE", b"ABSTTL"]);
+    view.log(
+        key.db,
+        &[b"RESTORE", key.name, at, bytes, b"REPLACE", b"ABSTTL"],
+    );
     Ok(Reply::OK.into())
 }
 

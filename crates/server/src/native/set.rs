@@ -10,6 +10,7 @@ use super::strings::{new_text, text_of};
 use super::{Call, Command, error, exchanges, flag, writes};
 use crate::locked::Locked;
 use everbloom_files::Value;
+use everbloom_store::keyspace::KeyRef;
 
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
@@ -104,15 +105,15 @@ fn answer(answers: &mut dyn Answers, text: Option<&[u8]>) -> Result<(), Reply> {
 }
 
 fn set(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (key, text) = (args.next_bytes()?, args.next_bytes()?);
+    let mut args = call.args();
+    let (key, text) = (call.key(args.next_bytes()?), args.next_bytes()?);
     let options = Options::parse(args, true)?;
     let until = options.until(call)?;
     let old = match options.get {
-        true => text_of(call.look_up(view, key))?,
+        true => text_of(call.look_up(view.read(), key))?,
         false => None,
     };
-    let present = view.peek(db, key);
+    let present = view.read().peek(key);
     let is_set = !(options.absent && present.is_some() || options.present && present.is_none());
     let kept = present.and_then(|entry| entry.expires_at());
     let value = is_set.then(|| new_text(text)).transpose()?;
@@ -124,75 +125,73 @@ fn set(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Res
     match value {
         None => {}
         Some(value) if options.keep => {
-            view.insert(db, key, value, kept);
-            view.log(db, &[b"SET", key, text, b"KEEPTTL"]);
+            view.entry(key).insert(value, kept);
+            view.log(key.db, &[b"SET", key.name, text, b"KEEPTTL"]);
         }
-        Some(value) => store(view, db, key, (text, value), until),
+        Some(value) => store(view, key, text, value, until),
     }
     Ok(())
 }
 
 /// Stores a string under a key, until a Unix time in milliseconds or without an expiry.
-fn store(
-    view: &mut Locked<'_>,
-    db: usize,
-    key: &[u8],
-    (text, value): (&[u8], Value),
-    until: Option<i64>,
-) {
+fn store(view: &mut Locked<'_>, key: KeyRef<'_>, text: &[u8], value: Value, until: Option<i64>) {
     let at = until.and_then(|at| u64::try_from(at).ok());
-    view.insert(db, key, value, at);
+    view.entry(key).insert(value, at);
     match at {
-        None => view.log(db, &[b"SET", key, text]),
+        None => view.log(key.db, &[b"SET", key.name, text]),
         Some(at) => {
             let at = at.to_string();
-            view.log(db, &[b"SET", key, text, b"PXAT", at.as_bytes()]);
+            view.log(key.db, &[b"SET", key.name, text, b"PXAT", at.as_bytes()]);
         }
     }
 }
 
 fn setnx(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (key, text) = (args.next_bytes()?, args.next_bytes()?);
-    if view.contains(db, key) {
+    let mut args = call.args();
+    let (key, text) = (call.key(args.next_bytes()?), args.next_bytes()?);
+    if view.read().contains(key) {
         return Ok(flag(false));
     }
-    store(view, db, key, (text, new_text(text)?), None);
+    store(view, key, text, new_text(text)?, None);
     Ok(flag(true))
 }
 
 fn setex(call: &Call<'_>, view: &mut Locked<'_>, form: TimeForm) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (key, number, text) = (args.next_bytes()?, args.next_bytes()?, args.next_bytes()?);
+    let mut args = call.args();
+    let (key, number, text) = (
+        call.key(args.next_bytes()?),
+        args.next_bytes()?,
+        args.next_bytes()?,
+    );
     let until = form.resolve(call, number, 1)?;
-    store(view, db, key, (text, new_text(text)?), Some(until));
+    store(view, key, text, new_text(text)?, Some(until));
     Ok(Reply::OK)
 }
 
 fn getset(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (key, text) = (args.next_bytes()?, args.next_bytes()?);
-    let old = text_of(call.look_up(view, key))?;
+    let mut args = call.args();
+    let (key, text) = (call.key(args.next_bytes()?), args.next_bytes()?);
+    let old = text_of(call.look_up(view.read(), key))?;
     let value = new_text(text)?;
     answer(answers, old)?;
-    store(view, db, key, (text, value), None);
+    store(view, key, text, value, None);
     Ok(())
 }
 
 fn getdel(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
-    let (db, key) = (call.session.db, call.args().next_bytes()?);
-    answer(answers, text_of(call.look_up(view, key))?)?;
-    if view.delete(db, key) {
-        view.log(db, &[b"DEL", key]);
+    let key = call.key(call.args().next_bytes()?);
+    answer(answers, text_of(call.look_up(view.read(), key))?)?;
+    if view.entry(key).delete() {
+        view.log(key.db, &[b"DEL", key.name]);
     }
     Ok(())
 }
 
 fn getex(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let key = args.next_bytes()?;
+    let mut args = call.args();
+    let key = call.key(args.next_bytes()?);
     let options = Options::parse(args, false)?;
-    let entry = call.look_up(view, key);
+    let entry = call.look_up(view.read(), key);
     let text = text_of(entry)?;
     let until = match text {
         Some(_) => options.until(call)?,
@@ -203,8 +202,8 @@ fn getex(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> R
     if let Some(at) = until {
         set_expiry(call, view, key, at);
     } else if options.persist && expires {
-        view.set_expiry(db, key, None);
-        view.log(db, &[b"PERSIST", key]);
+        view.entry(key).set_expiry(None);
+        view.log(key.db, &[b"PERSIST", key.name]);
     }
     Ok(())
 }

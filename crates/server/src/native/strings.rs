@@ -12,7 +12,7 @@ use super::{
 };
 use crate::locked::Locked;
 use everbloom_files::{OutOfMemory, Text, Value};
-use everbloom_store::keyspace::{Entry, View};
+use everbloom_store::keyspace::{Entry, KeyRef, ValueSlot, View, ViewMut};
 
 /// Every other argument is a key.
 const PAIRS: KeySpec = KeySpec::new(1, -1, 2);
@@ -24,10 +24,10 @@ pub const COMMANDS: &[Command] = rows! {
     /// Returns the strings of several keys.
     reads("mget", -2, ALL_KEYS, mget).since("1.0.0").flags(&[FAST]),
     /// Sets several keys to strings.
-    writes("mset", -3, PAIRS, |call, view| mset(call, view, false))
+    writes("mset", -3, PAIRS, mset)
         .since("1.0.1").flags(&[DENYOOM]),
     /// Sets several keys to strings if none of them exists.
-    writes("msetnx", -3, PAIRS, |call, view| mset(call, view, true))
+    writes("msetnx", -3, PAIRS, msetnx)
         .since("1.0.1").flags(&[DENYOOM]),
     /// Returns the length of a key's string.
     reads("strlen", 2, ONE_KEY, strlen).since("2.2.0").flags(&[FAST]),
@@ -68,32 +68,41 @@ fn get(_: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
     })
 }
 
-fn mget(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+fn mget(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let keys = call.args().rest();
-    let text = |key: &&[u8]| text_of(call.look_up(view, key)).ok().flatten();
+    let text = |key: &&[u8]| text_of(call.look_up(view, call.key(key))).ok().flatten();
     let texts = keys
         .iter()
         .map(|key| text(key).map_or(Ok(Reply::Null), bulk));
     Ok(Reply::Array(gather(texts)?))
 }
 
-/// MSET, or MSETNX, which changes nothing if a key exists.
-fn mset(call: &Call<'_>, view: &mut Locked<'_>, only_new: bool) -> Result<Reply, Reply> {
-    let db = call.session.db;
-    let pairs = call.args().next_pairs()?;
-    if only_new && pairs.iter().any(|[key, _]| view.contains(db, key)) {
-        return Ok(flag(false));
-    }
-    let texts = gather(pairs.iter().map(|[_, text]| new_text(text)))?;
-    for ([key, _], text) in pairs.iter().zip(texts) {
-        view.insert(db, key, text, None);
-    }
-    view.log(db, call.args);
-    Ok(if only_new { flag(true) } else { Reply::OK })
+fn mset(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+    set_all(call, view, call.args().next_pairs()?)?;
+    Ok(Reply::OK)
 }
 
-fn strlen(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
-    let text = text_of(call.look_up(view, call.args().next_bytes()?))?;
+fn msetnx(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
+    let pairs = call.args().next_pairs()?;
+    let mut names = pairs.iter().map(|[name, _]| name);
+    let are_new = !names.any(|name| view.read().contains(call.key(name)));
+    if are_new {
+        set_all(call, view, pairs)?;
+    }
+    Ok(flag(are_new))
+}
+
+fn set_all(call: &Call<'_>, view: &mut Locked<'_>, pairs: &[[&[u8]; 2]]) -> Result<(), Reply> {
+    let texts = gather(pairs.iter().map(|[_, text]| new_text(text)))?;
+    for ([name, _], text) in pairs.iter().zip(texts) {
+        view.entry(call.key(name)).insert(text, None);
+    }
+    view.log(call.session.db, call.args);
+    Ok(())
+}
+
+fn strlen(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
+    let text = text_of(call.look_up(view, call.key(call.args().next_bytes()?)))?;
     Ok(count(text.map_or(0, <[u8]>::len)))
 }
 
@@ -107,34 +116,34 @@ fn checked_len(call: &Call<'_>, len: usize, more: usize) -> Result<usize, Reply>
 /// Changes the string of a key that holds no filter, a new one if there is none. Without memory
 /// nothing changes.
 pub(super) fn change<R>(
-    view: &mut View<'_>,
-    (db, key): (usize, &[u8]),
+    view: &mut ViewMut<'_>,
+    key: KeyRef<'_>,
     change: impl FnOnce(&mut Text) -> Result<R, OutOfMemory>,
 ) -> Result<R, Reply> {
-    let changed = if text_of(view.get(db, key))?.is_none() {
-        let mut text = Text::default();
-        let changed = change(&mut text);
-        if changed.is_ok() {
-            view.insert(db, key, Value::Text(text), None);
+    let mut entry = view.entry(key);
+    let (changed, _) = entry.change(|found| match found {
+        ValueSlot::Held(Value::Text(text)) => change(text).map_err(|_| error::out_of_memory()),
+        ValueSlot::Held(Value::Filter(_)) => Err(error::wrong_type()),
+        ValueSlot::Vacant(value) => {
+            let mut text = Text::default();
+            let changed = change(&mut text).map_err(|_| error::out_of_memory())?;
+            *value = Some(Value::Text(text));
+            Ok(changed)
         }
-        changed
-    } else {
-        let changed = view.modify(db, key, |value| match value {
-            Value::Text(text) => change(text),
-            Value::Filter(_) => Err(OutOfMemory),
-        });
-        changed.unwrap_or(Err(OutOfMemory))
-    };
-    changed.map_err(|_| error::out_of_memory())
+    });
+    if changed.is_ok() {
+        entry.touch();
+    }
+    changed
 }
 
 fn append(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let (key, more) = (args.next_bytes()?, args.next_bytes()?);
-    let len = text_of(view.get(db, key))?.map_or(0, <[u8]>::len);
+    let mut args = call.args();
+    let (key, more) = (call.key(args.next_bytes()?), args.next_bytes()?);
+    let len = text_of(view.read().get(key))?.map_or(0, <[u8]>::len);
     let total = checked_len(call, len, more.len())?;
-    change(view, (db, key), |text| text.append(more))?;
-    view.log(db, call.args);
+    change(view, key, |text| text.append(more))?;
+    view.log(key.db, call.args);
     Ok(count(total))
 }
 
@@ -173,25 +182,25 @@ pub(super) fn inclusive(first: i64, last: i64, len: u64) -> Range<u64> {
 }
 
 fn setrange(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
+    let mut args = call.args();
     let (key, offset, part) = (
-        args.next_bytes()?,
+        call.key(args.next_bytes()?),
         next_integer(&mut args)?,
         args.next_bytes()?,
     );
     let offset = usize::try_from(offset).map_err(|_| Reply::error("ERR offset is out of range"))?;
-    let text = text_of(view.get(db, key))?;
+    let text = text_of(view.read().get(key))?;
     if part.is_empty() {
         let len = text.map_or(0, <[u8]>::len);
         return Ok(count(len));
     }
     let end = checked_len(call, offset, part.len())?;
-    let len = change(view, (db, key), |text| {
+    let len = change(view, key, |text| {
         text.fill_up(end)?;
         text.part_mut(offset..end).copy_from_slice(part);
         Ok(text.len())
     })?;
-    view.log(db, call.args);
+    view.log(key.db, call.args);
     Ok(count(len))
 }
 

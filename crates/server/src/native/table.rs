@@ -53,6 +53,7 @@ fn natives() -> impl Iterator<Item = Command> {
 #[cfg(test)]
 mod tests {
     use everbloom_commands::flags::WRITE;
+    use everbloom_commands::{Action, Function};
 
     use super::*;
 
@@ -75,11 +76,27 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_writers_say_so_and_subcommands_bear_the_name_of_their_container() {
+    fn rows_say_whether_their_commands_change_keys() {
+        for command in registry().all() {
+            let changes = match command.handler {
+                Handler::Filter(Function::Bloom(action)) => matches!(action, Action::Write(_)),
+                Handler::Filter(Function::Cuckoo(action)) => matches!(action, Action::Write(_)),
+                Handler::Filter(Function::Scan(_)) => false,
+                Handler::Filter(Function::Replace { .. }) => true,
+                Handler::Text(action) => matches!(action, Action::Write(_)),
+                Handler::Plain(_) | Handler::Exec => false,
+                Handler::Read(_) | Handler::ReadEach(_) | Handler::Select(_) => false,
+                Handler::Write(_) | Handler::Exchange(_) | Handler::Make(_) => true,
+                // DEBUG only wants to see one moment.
+                Handler::WriteAll(_) => command.name != "debug",
+            };
+            assert_eq!(command.flags.has(WRITE), changes, "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn subcommands_bear_the_name_of_their_container() {
         for command in registry().commands() {
-            if matches!(command.handler, Handler::Write(_) | Handler::Exchange(_)) {
-                assert!(command.flags.has(WRITE), "{}", command.name);
-            }
             for row in &command.subcommands {
                 let (container, own) = row.name.split_once('|').unwrap();
                 assert_eq!(container, command.name);

@@ -53,20 +53,20 @@ fn watch(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let db = call.session.db;
     for key in call.args.iter().skip(1) {
         let mut watches = call.session.watches.iter();
-        if watches.any(|watch| watch.db == db && watch.key == *key) {
+        if watches.any(|watch| watch.db == db && watch.name == *key) {
             continue;
         }
         let reserved = call.session.watches.try_reserve(1);
         let name = reserved.ok().and_then(|()| copy_of(key).ok());
         let name = name.ok_or_else(error::out_of_memory)?;
-        let keyspace = &call.server.store.keyspace;
-        let mut view = Footprint::of_key(keyspace, key).lock(keyspace, true, call.now);
-        let present = view.contains(db, key);
-        let version = view.shard_of_key(key).watch(db, key);
+        let (keyspace, key) = (&call.server.store.keyspace, call.key(key));
+        let mut view = Footprint::of([key]).write(keyspace, call.now);
+        let present = view.read().contains(key);
+        let version = view.shard(key).watch(key);
         drop(view);
         call.session.watches.push(Watch {
             db,
-            key: name,
+            name,
             version,
             present,
         });

@@ -48,7 +48,7 @@ fn name_matches(entry: &Entry, pattern: Option<&[u8]>) -> bool {
     })
 }
 
-fn keys(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+fn keys(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let pattern = pattern(call.args().next_bytes()?);
     let mut names = Vec::new();
     for index in 0..SHARDS {
@@ -61,17 +61,17 @@ fn keys(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
     Ok(Reply::Array(names))
 }
 
-fn db_size(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+fn db_size(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     Ok(count(len(view, call.session.db)))
 }
 
 /// The number of keys in a database, including expired ones that are not yet removed.
-fn len(view: &View<'_>, db: usize) -> usize {
+fn len(view: View<'_>, db: usize) -> usize {
     let of = |index| view.with_shard(index, |shard| shard.db(db).len());
     (0..SHARDS).map(of).sum()
 }
 
-fn scan(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+fn scan(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
     let cursor = str::from_utf8(args.next_bytes()?).map(str::parse);
     let Ok(Ok(cursor)) = cursor else {
@@ -125,7 +125,7 @@ fn known_type(name: &[u8]) -> Result<&[u8], Reply> {
 }
 
 /// A key after a random position of a walk, or the first of all behind the last one.
-fn random_key(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+fn random_key(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     for mut cursor in [system::random_below(scan::CURSORS), 0] {
         loop {
             let mut name = None;
@@ -167,7 +167,7 @@ fn flush_db(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
 }
 
 fn flush_all(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let all = 0..view.databases();
+    let all = 0..view.keyspace().databases();
     flush(call, view, all)
 }
 
@@ -182,7 +182,7 @@ fn swap(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
     let index = |number: i32| {
         usize::try_from(number)
             .ok()
-            .filter(|index| *index < view.databases())
+            .filter(|index| *index < view.keyspace().databases())
             .ok_or_else(error::bad_db_index)
     };
     let (a, b) = (index(a)?, index(b)?);

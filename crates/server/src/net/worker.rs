@@ -78,7 +78,7 @@ impl Worker {
             if store.journal.written() >= position {
                 return;
             }
-            store.journal.nudge();
+            store.journal.wake_for_records();
             further.await;
         }
     }

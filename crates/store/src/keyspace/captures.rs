@@ -1,9 +1,8 @@
 //! The locations of large values that are being read in pieces.
 //!
-//! A value may be renamed, moved or removed while it is read. So a reader finds it by the reader's
-//! id: in the keyspace, or here after its removal ([`Keyspace::capture_next`]).
-//!
-//! [`Keyspace::capture_next`]: super::sharded::Keyspace::capture_next
+//! A value may be renamed, moved or removed while it is read. So a
+//! [`Captured`](super::captured::Captured) finds it by the reader's id: in the keyspace, or here
+//! after its removal.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +21,8 @@ pub(super) struct Captures {
 /// The location of a value with readers.
 #[derive(Clone, Debug)]
 pub(super) enum Location {
-    /// In the keyspace, under the key of this hash.
-    Keyspace(u64, Box<[u8]>),
+    /// In the keyspace, under a key of this hash.
+    Keyspace(u64),
     /// Nowhere else: it was removed.
     Removed(Arc<Mutex<Value>>),
 }
@@ -35,9 +34,8 @@ impl Captures {
     }
 
     /// Records the location of a new reader's value. Its shard is locked.
-    pub(super) fn begin(&self, id: u64, hash: u64, key: &[u8]) {
-        let location = Location::Keyspace(hash, key.into());
-        self.locations.lock().insert(id, location);
+    pub(super) fn begin(&self, id: u64, hash: u64) {
+        self.locations.lock().insert(id, Location::Keyspace(hash));
     }
 
     /// The location of a reader's value.
@@ -56,12 +54,12 @@ impl Captures {
     /// Records the new location of a value with readers. Ends the readers that were dropped
     /// meanwhile.
     #[cold]
-    pub(super) fn moved(&self, value: &mut Value, hash: u64, key: &[u8]) {
+    pub(super) fn moved(&self, value: &mut Value, hash: u64) {
         let mut locations = self.locations.lock();
         let is_known = |id| locations.contains_key(&id);
         value.capture_mut().retain(is_known);
         for id in value.capture().ids() {
-            locations.insert(id, Location::Keyspace(hash, key.into()));
+            locations.insert(id, Location::Keyspace(hash));
         }
     }
 
@@ -80,11 +78,11 @@ impl Captures {
 
     /// Takes over the values with readers of a table that was emptied. `take` returns the value of
     /// this reader, if the table had it.
-    pub(super) fn removed_all(&self, mut take: impl FnMut(u64, u64, &[u8]) -> Option<Value>) {
+    pub(super) fn removed_all(&self, mut take: impl FnMut(u64, u64) -> Option<Value>) {
         let locations = self.locations.lock().clone();
         for (id, location) in locations {
-            if let Location::Keyspace(hash, key) = location
-                && let Some(value) = take(id, hash, &key)
+            if let Location::Keyspace(hash) = location
+                && let Some(value) = take(id, hash)
             {
                 self.removed(value);
             }

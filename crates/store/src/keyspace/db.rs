@@ -9,15 +9,15 @@ use everbloom_files::Value;
 use hashbrown::HashTable;
 
 use super::captures::Captures;
-use super::entry::Entry;
+use super::entry::{Entry, ValueSlot};
 use super::expiries::Expiries;
+use super::key::KeyRef;
 use super::order;
 use super::snapshot_queue::SnapshotQueue;
 use super::sums::DbSums;
 use crate::clock::Now;
 
-/// Entries found by the hash of their key. Every `hash` parameter is the keyspace's hash of that
-/// same key.
+/// Entries found by the hash of their key.
 #[derive(Debug, Default)]
 pub struct Db {
     table: HashTable<Box<Entry>>,
@@ -142,10 +142,8 @@ impl Db {
                 (keys, None)
             }
             None => {
-                self.captures.removed_all(|id, hash, key| {
-                    let found = held
-                        .table
-                        .find_entry(hash, |e| e.is(hash, key) && e.is_read_by(id));
+                self.captures.removed_all(|id, hash| {
+                    let found = held.table.find_entry(hash, |e| e.is_read_by(id));
                     let (entry, _) = found.ok()?.remove();
                     Some(entry.value)
                 });
@@ -204,15 +202,17 @@ impl Db {
             .map(|joined| Arc::clone(&joined.queue))
     }
 
-    /// Begins a reader of the value under `key`, if the key is alive. `begin` gets the reader's id.
-    pub(crate) fn begin_capture<R>(
+    /// Begins a reader of the value under `key`, if the key is alive; also returns the reader's id,
+    /// which `begin` is given.
+    pub(super) fn begin_capture<R>(
         &mut self,
-        hash: u64,
-        key: &[u8],
+        key: KeyRef<'_>,
         now: u64,
         begin: impl FnOnce(&mut Value, u64) -> Option<R>,
-    ) -> Option<R> {
-        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
+    ) -> Option<(R, u64)> {
+        let entry = self
+            .table
+            .find_mut(key.hash, |e| e.is(key.hash, key.name))?;
         if entry.is_expired(now) {
             return None;
         }
@@ -220,28 +220,24 @@ impl Db {
         let begun = self
             .sums
             .change(entry, |entry| begin(&mut entry.value, id))?;
-        self.captures.begin(id, hash, key);
-        Some(begun)
+        self.captures.begin(id, key.hash);
+        Some((begun, id))
     }
 
-    /// Runs work on the value under `key`, if it has this reader.
+    /// Runs work on the value that has this reader, under a key of this hash.
     pub(super) fn with_captured<R>(
         &mut self,
         hash: u64,
-        key: &[u8],
         id: u64,
         work: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        let entry = self
-            .table
-            .find_mut(hash, |e| e.is(hash, key) && e.is_read_by(id))?;
+        let entry = self.table.find_mut(hash, |e| e.is_read_by(id))?;
         Some(self.sums.change(entry, |entry| work(&mut entry.value)))
     }
 
     /// Whether there is an entry of this key that is alive at `now`.
-    pub fn contains(&self, hash: u64, key: &[u8], now: u64) -> bool {
-        let entry = self.table.find(hash, |e| e.is(hash, key));
-        entry.is_some_and(|entry| !entry.is_expired(now))
+    pub fn contains(&self, key: KeyRef<'_>, now: u64) -> bool {
+        self.peek(key, now).is_some()
     }
 
     /// All entries that are alive at `now`, with their hashes.
@@ -264,81 +260,101 @@ impl Db {
         self.expiries.time_left(now)
     }
 
-    /// Prefetches the memory of the entry with this hash, if there is one. It reads only the table,
-    /// so in one of 128 cases it prefetches another entry.
+    /// Prefetches the memory of a key's entry, if there is one. It reads only the table, so in one
+    /// of 128 cases it prefetches another entry.
     #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        if let Some(likely) = self.table.find(hash, |_| true) {
+    pub fn prefetch(&self, key: KeyRef<'_>) {
+        if let Some(likely) = self.table.find(key.hash, |_| true) {
             host::prefetch(&**likely);
         }
     }
 
-    /// The value of a key that has this hash, for a prefetch: the key itself is not compared.
+    /// What is likely the value of a key, for a prefetch: only the hashes of names are compared,
+    /// and it may have expired.
     #[inline]
-    pub fn likely(&self, hash: u64) -> Option<&Value> {
-        let entry = self.table.find(hash, |e| e.hash == hash)?;
+    pub fn likely(&self, key: KeyRef<'_>) -> Option<&Value> {
+        let entry = self.table.find(key.hash, |e| e.hash == key.hash)?;
         Some(&entry.value)
     }
 
     /// The entry of `key` if it is alive.
     #[inline]
-    pub fn get(&self, hash: u64, key: &[u8], now: Now) -> Option<&Entry> {
-        let entry = self.peek(hash, key, now.ms)?;
+    pub fn get(&self, key: KeyRef<'_>, now: Now) -> Option<&Entry> {
+        let entry = self.peek(key, now.ms)?;
         entry.access(now.clock);
         Some(entry)
     }
 
     /// The entry of `key` if it is alive, without counting as an access.
     #[inline]
-    pub fn peek(&self, hash: u64, key: &[u8], now: u64) -> Option<&Entry> {
-        self.table
-            .find(hash, |e| e.is(hash, key))
-            .map(|entry| &**entry)
-            .filter(|entry| !entry.is_expired(now))
+    pub fn peek(&self, key: KeyRef<'_>, now: u64) -> Option<&Entry> {
+        self.find(key).filter(|entry| !entry.is_expired(now))
     }
 
     /// Whether `key` has expired but is not yet removed.
-    pub fn has_expired(&self, hash: u64, key: &[u8], now: u64) -> bool {
-        let entry = self.table.find(hash, |e| e.is(hash, key));
-        entry.is_some_and(|e| e.is_expired(now))
+    pub fn has_expired(&self, key: KeyRef<'_>, now: u64) -> bool {
+        self.find(key).is_some_and(|entry| entry.is_expired(now))
     }
 
-    /// Changes the value of `key` in place, if it is alive, and updates the totals.
     #[inline]
-    pub fn modify<R>(
+    fn find(&self, key: KeyRef<'_>) -> Option<&Entry> {
+        let entry = self.table.find(key.hash, |e| e.is(key.hash, key.name));
+        entry.map(|entry| &**entry)
+    }
+
+    /// Lets `work` change the value of `key` in place, or create it, and updates the totals. An
+    /// expired entry must have been removed.
+    #[inline]
+    pub fn change<R>(
         &mut self,
-        hash: u64,
-        key: &[u8],
+        key: KeyRef<'_>,
         now: Now,
-        change: impl FnOnce(&mut Value) -> R,
-    ) -> Option<R> {
-        let entry = self.table.find_mut(hash, |e| e.is(hash, key))?;
-        if entry.is_expired(now.ms) {
-            return None;
-        }
+        work: impl FnOnce(ValueSlot<'_>) -> R,
+    ) -> R {
+        let Some(entry) = self.table.find_mut(key.hash, |e| e.is(key.hash, key.name)) else {
+            let mut created = None;
+            let result = work(ValueSlot::Vacant(&mut created));
+            if let Some(value) = created {
+                // There was no value.
+                let _ = self.insert(Entry::new(key, value, None, now.clock));
+            }
+            return result;
+        };
         entry.access(now.clock);
         let snapshot = self.snapshot.as_mut();
         let before = entry.value.outdated_at();
         let result = self.sums.change(entry, |entry| {
             keep(snapshot, entry);
-            change(&mut entry.value)
+            work(ValueSlot::Held(&mut entry.value))
         });
         let after = entry.value.outdated_at();
         if before != after {
-            self.window_changed(hash, before, after);
+            self.window_changed(key.hash, before, after);
         }
-        Some(result)
+        result
+    }
+
+    /// Changes the value of `key` in place, if there is one.
+    pub fn modify<R>(
+        &mut self,
+        key: KeyRef<'_>,
+        now: Now,
+        change: impl FnOnce(&mut Value) -> R,
+    ) -> Option<R> {
+        self.change(key, now, |found| match found {
+            ValueSlot::Held(value) => Some(change(value)),
+            ValueSlot::Vacant(_) => None,
+        })
     }
 
     /// Inserts an entry. An older one of the same key is removed for good.
-    pub fn insert(&mut self, hash: u64, mut entry: Entry) -> Option<Leftover> {
-        entry.hash = hash;
+    pub fn insert(&mut self, mut entry: Entry) -> Option<Leftover> {
+        let hash = entry.hash;
         let old = self.remove(hash, entry.key());
         let (before, after) = (old.as_ref().and_then(Entry::expires_at), entry.expires_at());
         let old = old.map(|old| self.leave(old));
         if entry.value.capture().is_active() {
-            let key: Box<[u8]> = entry.key().into();
-            self.captures.moved(&mut entry.value, hash, &key);
+            self.captures.moved(&mut entry.value, hash);
         }
         if let Some(joined) = &self.snapshot {
             entry.epoch = joined.queue.epoch();
@@ -352,23 +368,23 @@ impl Db {
     }
 
     /// Takes an entry out, expired or not, so that it can be inserted elsewhere.
-    pub fn take(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
-        let mut entry = self.remove(hash, key)?;
-        self.expiry_changed(hash, entry.expires_at(), None);
+    pub fn take(&mut self, key: KeyRef<'_>) -> Option<Entry> {
+        let mut entry = self.remove(key.hash, key.name)?;
+        self.expiry_changed(key.hash, entry.expires_at(), None);
         keep(self.snapshot.as_mut(), &mut entry);
         Some(entry)
     }
 
     /// Removes an entry for good, expired or not.
-    pub fn discard(&mut self, hash: u64, key: &[u8]) -> Option<Leftover> {
-        let entry = self.remove(hash, key)?;
-        self.expiry_changed(hash, entry.expires_at(), None);
+    pub fn discard(&mut self, key: KeyRef<'_>) -> Option<Leftover> {
+        let entry = self.remove(key.hash, key.name)?;
+        self.expiry_changed(key.hash, entry.expires_at(), None);
         Some(self.leave(entry))
     }
 
     /// Takes an entry out of the table and the totals. Its expiry is still counted.
-    fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
-        let found = self.table.find_entry(hash, |e| e.is(hash, key)).ok()?;
+    fn remove(&mut self, hash: u64, name: &[u8]) -> Option<Entry> {
+        let found = self.table.find_entry(hash, |e| e.is(hash, name)).ok()?;
         let (entry, _) = found.remove();
         self.sums.remove(DbSums::of(&entry));
         self.window_changed(hash, entry.value.outdated_at(), None);
@@ -388,8 +404,8 @@ impl Db {
     }
 
     /// Sets or clears the expiry of a key that is alive; false when there is none.
-    pub fn set_expiry(&mut self, hash: u64, key: &[u8], at: Option<u64>, now: u64) -> bool {
-        let found = self.table.find_mut(hash, |e| e.is(hash, key));
+    pub fn set_expiry(&mut self, key: KeyRef<'_>, at: Option<u64>, now: u64) -> bool {
+        let found = self.table.find_mut(key.hash, |e| e.is(key.hash, key.name));
         let Some(entry) = found.filter(|entry| !entry.is_expired(now)) else {
             return false;
         };
@@ -397,7 +413,7 @@ impl Db {
         self.sums.change(entry, |entry| keep(snapshot, entry));
         let before = entry.expires_at();
         entry.set_expires_at(at);
-        self.expiry_changed(hash, before, at);
+        self.expiry_changed(key.hash, before, at);
         true
     }
 
@@ -535,8 +551,13 @@ fn keep(snapshot: Option<&mut Joined>, entry: &mut Entry) {
 mod tests {
     use super::*;
 
-    fn text(key: &str, at: Option<u64>) -> Entry {
-        Entry::new(key.as_bytes(), Value::Text(b"v"[..].into()), at, 0)
+    fn key(hash: u64, name: &str) -> KeyRef<'_> {
+        let name = name.as_bytes();
+        KeyRef { db: 0, name, hash }
+    }
+
+    fn text(hash: u64, name: &str, at: Option<u64>) -> Entry {
+        Entry::new(key(hash, name), Value::Text(b"v"[..].into()), at, 0)
     }
 
     fn now(ms: u64) -> Now {
@@ -546,27 +567,27 @@ mod tests {
     #[test]
     fn memory_returns_to_zero() {
         let mut db = Db::default();
-        db.insert(1, text("a", None));
-        db.insert(1, text("a", Some(5)));
-        db.insert(2, text("b", None));
-        let grown = db.modify(2, b"b", now(0), |value| match value {
+        db.insert(text(1, "a", None));
+        db.insert(text(1, "a", Some(5)));
+        db.insert(text(2, "b", None));
+        let grown = db.modify(key(2, "b"), now(0), |value| match value {
             Value::Text(text) => text.append(&[0; 1000]),
             Value::Filter(_) => unreachable!(),
         });
         assert!(grown.is_some());
         assert!(db.sums().memory > 1000);
-        db.discard(1, b"a");
-        db.discard(2, b"b");
+        db.discard(key(1, "a"));
+        db.discard(key(2, "b"));
         assert_eq!((db.sums().memory, db.len(), db.expiring()), (0, 0, 0));
     }
 
     #[test]
     fn nothing_is_kept_for_a_reader_that_has_ended() {
         let mut db = Db::default();
-        let mut entry = text("a", None);
+        let mut entry = text(1, "a", None);
         entry.value.begin_capture(7, 0..1);
-        db.insert(1, entry);
-        let entry = db.peek(1, b"a", 0).unwrap();
+        db.insert(entry);
+        let entry = db.peek(key(1, "a"), 0).unwrap();
         assert!(!entry.value.capture().is_active());
     }
 
@@ -577,35 +598,35 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            db.insert(hash as u64, text("a", at));
+            db.insert(text(hash as u64, "a", at));
         }
         assert_eq!((db.expiring(), db.time_left(50)), (4, 1400));
-        db.insert(0, text("a", Some(200)));
-        db.insert(2, text("a", None));
-        assert!(db.set_expiry(1, b"a", Some(60), 50));
-        assert!(db.set_expiry(3, b"a", Some(900), 50));
+        db.insert(text(0, "a", Some(200)));
+        db.insert(text(2, "a", None));
+        assert!(db.set_expiry(key(1, "a"), Some(60), 50));
+        assert!(db.set_expiry(key(3, "a"), Some(900), 50));
         assert_eq!((db.expiring(), db.time_left(50)), (4, 10 + 150 + 850 + 650));
         assert_eq!(remove_expired(&mut db, 250), (2, 2));
-        assert!(db.set_expiry(3, b"a", None, 250));
+        assert!(db.set_expiry(key(3, "a"), None, 250));
         assert_eq!((db.expiring(), db.time_left(250)), (1, 450));
         assert_eq!(db.time_left(800), 0);
-        db.take(4, b"a");
+        db.take(key(4, "a"));
         assert_eq!((db.expiring(), db.time_left(0)), (0, 0));
     }
 
     #[test]
     fn expired_keys_are_neither_seen_nor_kept() {
         let mut db = Db::default();
-        db.insert(1, text("a", Some(10)));
-        db.insert(2, text("b", Some(20)));
-        assert!(db.get(1, b"a", now(9)).is_some());
-        assert!(db.get(1, b"a", now(10)).is_none());
+        db.insert(text(1, "a", Some(10)));
+        db.insert(text(2, "b", Some(20)));
+        assert!(db.get(key(1, "a"), now(9)).is_some());
+        assert!(db.get(key(1, "a"), now(10)).is_none());
         assert_eq!(db.earliest_expiry(), Some(10));
         assert_eq!(remove_expired(&mut db, 10), (1, 1));
         assert_eq!(db.earliest_expiry(), Some(20));
-        assert!(db.set_expiry(2, b"b", None, 10));
+        assert!(db.set_expiry(key(2, "b"), None, 10));
         assert_eq!(remove_expired(&mut db, 30), (0, 0));
-        assert!(db.contains(2, b"b", 30));
+        assert!(db.contains(key(2, "b"), 30));
     }
 
     /// How many entries were removed, and how many were looked up.
@@ -637,7 +658,7 @@ mod tests {
         let mut db = Db::default();
         for hash in 0..10_000 {
             let at = (hash % 3 != 0).then_some(1000 + hash % 100);
-            db.insert(hash, text("a", at));
+            db.insert(text(hash, "a", at));
         }
         assert_eq!(remove_expired(&mut db, 999), (0, 0));
         assert_eq!(remove_expired(&mut db, 1000), (66, 66));
@@ -652,7 +673,7 @@ mod tests {
     fn a_long_name_counts_as_several_entries() {
         let mut db = Db::default();
         for hash in 0..10 {
-            db.insert(hash, text(&"n".repeat(40 << 10), Some(1)));
+            db.insert(text(hash, &"n".repeat(40 << 10), Some(1)));
         }
         let mut budget = 20;
         assert_eq!(db.remove_expired(1, &mut budget).len(), 2);
@@ -662,12 +683,12 @@ mod tests {
     fn keys_without_an_expiry_take_no_memory_for_it_and_others_some() {
         let mut db = Db::default();
         for hash in 0..1000 {
-            db.insert(hash, text("a", None));
+            db.insert(text(hash, "a", None));
         }
         assert_eq!(db.memory(), db.sums().memory);
         let entry = db.sums().memory / 1000;
         for hash in 0..1000 {
-            db.insert(1000 + hash, text("a", Some(1 + hash)));
+            db.insert(text(1000 + hash, "a", Some(1 + hash)));
         }
         let more = db.memory() - 2000 * entry;
         // 16 bytes for each, in a buffer that doubles.
@@ -681,12 +702,12 @@ mod tests {
     fn a_key_that_is_renewed_takes_no_more_memory() {
         let mut db = Db::default();
         for hash in 0..100 {
-            db.insert(hash, text("a", Some(hash + 1)));
+            db.insert(text(hash, "a", Some(hash + 1)));
         }
         for round in 2..1000 {
             for hash in 0..100 {
-                assert!(db.set_expiry(hash, b"a", Some(hash + round), 0));
-                db.insert(hash, text("a", Some(hash + round)));
+                assert!(db.set_expiry(key(hash, "a"), Some(hash + round), 0));
+                db.insert(text(hash, "a", Some(hash + round)));
             }
         }
         assert_eq!(db.expiries.items(), 100);
@@ -701,11 +722,11 @@ mod tests {
         let mut db = Db::default();
         for round in 0..1000_u64 {
             for hash in 0..50 {
-                db.insert(hash, text("a", Some(10_000 - round)));
+                db.insert(text(hash, "a", Some(10_000 - round)));
                 match (hash + round) % 3 {
-                    0 => drop(db.discard(hash, b"a")),
-                    1 => assert!(db.set_expiry(hash, b"a", None, 0)),
-                    _ => assert!(db.set_expiry(hash, b"a", Some(5000 - round), 0)),
+                    0 => drop(db.discard(key(hash, "a"))),
+                    1 => assert!(db.set_expiry(key(hash, "a"), None, 0)),
+                    _ => assert!(db.set_expiry(key(hash, "a"), Some(5000 - round), 0)),
                 }
             }
             check_expiries(&db);
@@ -718,12 +739,12 @@ mod tests {
     fn keys_of_the_same_hash_expire_each_in_its_time() {
         let mut db = Db::default();
         for (key, at) in [("a", 10), ("b", 20), ("c", 30)] {
-            db.insert(7, text(key, Some(at)));
+            db.insert(text(7, key, Some(at)));
         }
-        assert!(db.set_expiry(7, b"a", Some(25), 0));
+        assert!(db.set_expiry(key(7, "a"), Some(25), 0));
         for _ in 0..100 {
-            assert!(db.set_expiry(7, b"c", Some(40), 0));
-            assert!(db.set_expiry(7, b"c", Some(30), 0));
+            assert!(db.set_expiry(key(7, "c"), Some(40), 0));
+            assert!(db.set_expiry(key(7, "c"), Some(30), 0));
             check_expiries(&db);
         }
         for (now, left) in [(15, 3), (20, 2), (25, 1), (29, 1), (30, 0)] {
@@ -739,7 +760,7 @@ mod tests {
         for changes in [false, true] {
             let mut db = Db::default();
             for hash in 0..20_000 {
-                db.insert(hash, text("a", None));
+                db.insert(text(hash, "a", None));
             }
             let queue = Arc::new(SnapshotQueue::new(1, &db.captures));
             db.join_snapshot(Arc::clone(&queue), 0);
@@ -754,10 +775,10 @@ mod tests {
                 steps += 1;
                 if changes {
                     // One is removed, one changed, and many are added: the table is rebuilt.
-                    db.discard(steps, b"a");
-                    assert!(db.set_expiry(10_000 + steps, b"a", Some(1), 0));
+                    db.discard(key(steps, "a"));
+                    assert!(db.set_expiry(key(10_000 + steps, "a"), Some(1), 0));
                     for hash in 0..20 {
-                        db.insert(steps * 100_000 + hash, text("a", None));
+                        db.insert(text(steps * 100_000 + hash, "a", None));
                     }
                 }
             }

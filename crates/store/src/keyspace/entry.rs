@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use everbloom_files::Value;
 use smallvec::SmallVec;
 
+use super::key::KeyRef;
+
 /// No expiry.
 const NEVER: u64 = u64::MAX;
 
@@ -26,10 +28,10 @@ pub struct Entry {
 
 impl Entry {
     /// Creates an entry; `clock` is the server's clock in seconds.
-    pub fn new(key: &[u8], value: Value, expires_at: Option<u64>, clock: u32) -> Self {
+    pub fn new(key: KeyRef<'_>, value: Value, expires_at: Option<u64>, clock: u32) -> Self {
         Entry {
-            hash: 0,
-            key: SmallVec::from_slice(key),
+            hash: key.hash,
+            key: SmallVec::from_slice(key.name),
             value,
             expires_at: expires_at.unwrap_or(NEVER),
             accessed: AtomicU32::new(clock),
@@ -43,10 +45,10 @@ impl Entry {
         &self.key
     }
 
-    /// Whether this is the entry of this key, which has this hash.
+    /// Whether this is the entry of the key of this name, which has this hash.
     #[inline]
-    pub(super) fn is(&self, hash: u64, key: &[u8]) -> bool {
-        self.hash == hash && self.key() == key
+    pub(super) fn is(&self, hash: u64, name: &[u8]) -> bool {
+        self.hash == hash && self.key() == name
     }
 
     /// Whether its value has this reader.
@@ -99,6 +101,15 @@ impl Entry {
     }
 }
 
+/// What a writing command finds under a key.
+#[derive(Debug)]
+pub enum ValueSlot<'v> {
+    /// The value.
+    Held(&'v mut Value),
+    /// No value. If the command puts one here, the key is created.
+    Vacant(&'v mut Option<Value>),
+}
+
 #[cfg(test)]
 mod tests {
     use everbloom::{Layout, ScalableBloomFilter};
@@ -112,7 +123,12 @@ mod tests {
             .build()
             .unwrap();
         filter.insert("item");
-        let entry = Entry::new(b"twelve bytes", Value::Filter(filter.into()), None, 0);
+        let key = KeyRef {
+            db: 0,
+            name: b"twelve bytes",
+            hash: 0,
+        };
+        let entry = Entry::new(key, Value::Filter(filter.into()), None, 0);
         assert_eq!(entry.memory(), size_of::<Entry>());
         // With its slot in a half-empty table and the allocator's word it takes under 200 bytes.
         assert!(size_of::<Entry>() <= 160, "{}", size_of::<Entry>());

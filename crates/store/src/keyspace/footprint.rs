@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::sharded::{Keyspace, SHARDS};
-use super::view::View;
+use super::key::{KeyRef, SHARDS};
+use super::sharded::Keyspace;
+use super::view::{ReadLocks, ViewMut};
 use crate::clock::Now;
 
 /// The most numbers of shards that are listed, some more than once: a request may name any number of
@@ -25,46 +26,46 @@ impl Footprint {
         Footprint::Shards(SmallVec::new())
     }
 
-    /// The shard of one key.
-    pub fn of_key(keyspace: &Keyspace, key: &[u8]) -> Self {
+    /// The shards of some keys.
+    #[inline]
+    pub fn of<'a>(keys: impl IntoIterator<Item = KeyRef<'a>>) -> Self {
         let mut footprint = Footprint::none();
-        footprint.add_key(keyspace, key);
+        keys.into_iter().for_each(|key| footprint.add(key));
         footprint
     }
 
-    /// Adds the shard of one key.
-    pub fn add_key(&mut self, keyspace: &Keyspace, key: &[u8]) {
-        self.add_hash(keyspace.hash(key));
-    }
-
-    /// Adds the shard of the key with this hash.
+    /// Adds the shard of a key.
     #[inline]
-    pub fn add_hash(&mut self, hash: u64) {
+    pub fn add(&mut self, key: KeyRef<'_>) {
         if let Footprint::Shards(shards) = self {
             if shards.len() == MAX_NUMBERS {
                 sort(shards);
             }
-            shards.push(Keyspace::shard_of(hash));
+            shards.push(key.shard());
         }
     }
 
-    /// Adds the shards of these keys.
-    pub fn add_keys<'a>(&mut self, keyspace: &Keyspace, keys: impl Iterator<Item = &'a [u8]>) {
-        for key in keys {
-            self.add_key(keyspace, key);
-        }
-    }
-
-    /// Locks it: for writing when `exclusive`, for reading otherwise.
-    pub fn lock(mut self, keyspace: &Keyspace, exclusive: bool, now: Now) -> View<'_> {
+    /// Locks it for reading.
+    pub fn read(mut self, keyspace: &Keyspace, now: Now) -> ReadLocks<'_> {
         match &mut self {
-            Footprint::Whole => View::lock(keyspace, 0..SHARDS, exclusive, now),
-            Footprint::Shards(shards) => {
-                sort(shards);
-                View::lock(keyspace, shards.iter().copied(), exclusive, now)
-            }
+            Footprint::Whole => ReadLocks::lock(keyspace, 0..SHARDS, now),
+            Footprint::Shards(shards) => ReadLocks::lock(keyspace, sorted(shards), now),
         }
     }
+
+    /// Locks it for changes.
+    pub fn write(mut self, keyspace: &Keyspace, now: Now) -> ViewMut<'_> {
+        match &mut self {
+            Footprint::Whole => ViewMut::lock(keyspace, 0..SHARDS, now),
+            Footprint::Shards(shards) => ViewMut::lock(keyspace, sorted(shards), now),
+        }
+    }
+}
+
+/// Each number once, in rising order.
+fn sorted(shards: &mut SmallVec<[usize; 4]>) -> impl Iterator<Item = usize> {
+    sort(shards);
+    shards.iter().copied()
 }
 
 /// Leaves each number once, in rising order.

@@ -10,20 +10,24 @@
 //! - `expiries`: when the keys of a database expire
 //! - [`db`]: the entries of one database within one shard
 //! - [`shard`]: the databases of one shard, and the keys that clients watch there
+//! - `key`: what names a key, and which shard it is in
 //! - [`footprint`]: which shards a command needs
-//! - [`view`]: what a command can do with the shards it has locked
+//! - [`view`]: what a command can do with the shards it has locked: read them, or change them
 //! - `order`: the order in which keys are walked
 //! - `release`: frees removed values on a separate thread
 //! - [`snapshot_queue`]: the entries that a snapshot has kept, until they are written
-//! - `captures`: the locations of large values that are read in pieces
+//! - [`captured`]: a large value that is being read in pieces
+//! - `captures`: the locations of all of these
 //! - [`snapshot`]: all keys as they were at one moment, collected while commands run
 //! - [`scan`]: walking all keys with a cursor while they change
 
+pub mod captured;
 mod captures;
 pub mod db;
 pub mod entry;
 mod expiries;
 pub mod footprint;
+mod key;
 mod order;
 mod release;
 pub mod scan;
@@ -35,9 +39,10 @@ mod sums;
 pub mod view;
 
 pub use db::Db;
-pub use entry::Entry;
+pub use entry::{Entry, ValueSlot};
 pub use footprint::Footprint;
+pub use key::{KeyRef, SHARDS};
 pub use shard::Shard;
-pub use sharded::{Keyspace, SHARDS};
+pub use sharded::Keyspace;
 pub use sums::DbSums;
-pub use view::{KeyLocation, ValueSlot, View};
+pub use view::{EntryMut, Expired, ReadLocks, View, ViewMut};

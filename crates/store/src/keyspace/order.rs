@@ -81,12 +81,13 @@ fn from_buckets(
 mod tests {
     use everbloom_files::Value;
 
+    use super::super::key::KeyRef;
     use super::*;
 
     fn entry(hash: u64) -> Box<Entry> {
-        let mut entry = Entry::new(b"", Value::Text(Vec::new().into()), None, 0);
-        entry.hash = hash;
-        Box::new(entry)
+        let (db, name) = (0, &b""[..]);
+        let key = KeyRef { db, name, hash };
+        Box::new(Entry::new(key, Value::Text(Vec::new().into()), None, 0))
     }
 
     /// Well mixed hashes (splitmix64), of which the first four bits below the tag are the same, as

@@ -8,8 +8,8 @@
 
 use super::db::Db;
 use super::entry::Entry;
+use super::key::SHARDS;
 use super::order::{POSITION_BITS, POSITIONS};
-use super::sharded::SHARDS;
 use super::view::View;
 
 /// All cursors are below this.
@@ -19,7 +19,7 @@ pub const CURSORS: u64 = (SHARDS as u64) << POSITION_BITS;
 /// more, to `found` and returns the cursor of the next step, 0 at the end. Any cursor is a valid
 /// position.
 pub fn step(
-    view: &View<'_>,
+    view: View<'_>,
     db: usize,
     cursor: u64,
     count: usize,
@@ -30,7 +30,7 @@ pub fn step(
 
 /// The same with a count for each shard's part of the database. Where that is 0, no key is visited.
 pub fn step_where(
-    view: &View<'_>,
+    view: View<'_>,
     db: usize,
     cursor: u64,
     count: impl Fn(&Db) -> usize,
@@ -81,14 +81,11 @@ mod tests {
     use everbloom_files::Value;
 
     fn fill(keyspace: &Keyspace, keys: std::ops::Range<u32>) {
-        let mut view = Footprint::Whole.lock(keyspace, true, Now::default());
+        let mut view = Footprint::Whole.write(keyspace, Now::default());
         for key in keys {
-            view.insert(
-                0,
-                format!("key:{key}").as_bytes(),
-                Value::Text(Vec::new().into()),
-                None,
-            );
+            let name = format!("key:{key}");
+            let key = keyspace.key(0, name.as_bytes());
+            view.entry(key).insert(Value::Text(Vec::new().into()), None);
         }
     }
 
@@ -100,15 +97,15 @@ mod tests {
         let (mut cursor, mut steps) = (0, 0);
         loop {
             // Either no shard is held, or all are, as in a transaction.
-            let footprint = match steps % 2 {
-                0 => Footprint::none(),
-                _ => Footprint::Whole,
+            let found = |entry: &Entry| *seen.entry(entry.key().to_vec()).or_default() += 1;
+            let now = Now::default();
+            cursor = match steps % 2 {
+                0 => step(View::of_each(&keyspace, now), 0, cursor, 10, found),
+                _ => {
+                    let whole = Footprint::Whole.read(&keyspace, now);
+                    step(whole.view(), 0, cursor, 10, found)
+                }
             };
-            let view = footprint.lock(&keyspace, false, Now::default());
-            cursor = step(&view, 0, cursor, 10, |entry| {
-                *seen.entry(entry.key().to_vec()).or_default() += 1;
-            });
-            drop(view);
             steps += 1;
             if cursor == 0 {
                 break;
@@ -131,9 +128,9 @@ mod tests {
     fn any_cursor_is_a_place() {
         let keyspace = Keyspace::new(1);
         fill(&keyspace, 0..100);
-        let view = Footprint::Whole.lock(&keyspace, false, Now::default());
+        let view = View::of_each(&keyspace, Now::default());
         for cursor in [1, u64::MAX, 1 << 63, (1 << 50) - 1, 1 << 50] {
-            step(&view, 0, cursor, 10, |_| ());
+            step(view, 0, cursor, 10, |_| ());
         }
     }
 }

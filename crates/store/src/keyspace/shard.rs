@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::captures::Captures;
 use super::db::Db;
+use super::key::KeyRef;
 
 /// A watched key: how often it was touched since the first watch, and how many clients watch it.
 #[derive(Debug, Default)]
@@ -13,11 +14,19 @@ struct Watched {
     watchers: usize,
 }
 
+/// A database and the name of a key in it.
+type WatchedKey = (usize, Box<[u8]>);
+
+/// Names a key by its database and its name.
+pub(super) trait KeyOf: for<'k> Fn(usize, &'k [u8]) -> KeyRef<'k> {}
+
+impl<F: for<'k> Fn(usize, &'k [u8]) -> KeyRef<'k>> KeyOf for F {}
+
 /// One shard.
 #[derive(Debug)]
 pub struct Shard {
     dbs: Vec<Db>,
-    watched: HashMap<(usize, Box<[u8]>), Watched>,
+    watched: HashMap<WatchedKey, Watched>,
     /// Grows with every watch that begins, so that a key watched again never repeats a version.
     watch_clock: u64,
 }
@@ -53,25 +62,20 @@ impl Shard {
     }
 
     /// Exchanges two databases. Touches watched keys that are alive in either, before or after.
-    pub fn swap(&mut self, a: usize, b: usize, now: u64, hash: impl Fn(&[u8]) -> u64) {
-        let mut touched = self.watched_and_alive([a, b], now, &hash);
-        touched.extend(self.watched_and_alive([b, a], now, &hash));
+    pub(super) fn swap(&mut self, a: usize, b: usize, now: u64, key: impl KeyOf) {
+        let mut touched = self.watched_and_alive([a, b], now, &key);
+        touched.extend(self.watched_and_alive([b, a], now, &key));
         self.dbs.swap(a, b);
-        for (db, key) in touched {
-            self.touch(db, &key);
+        for id in &touched {
+            self.touch_watched(id);
         }
     }
 
     /// Empties a database. Returns how many keys it held, and their remains, to be freed without
     /// the lock.
-    pub fn flush(
-        &mut self,
-        db: usize,
-        now: u64,
-        hash: impl Fn(&[u8]) -> u64,
-    ) -> (usize, Option<Db>) {
-        for (db, key) in self.watched_and_alive([db, db], now, &hash) {
-            self.touch(db, &key);
+    pub(super) fn flush(&mut self, db: usize, now: u64, key: impl KeyOf) -> (usize, Option<Db>) {
+        for id in self.watched_and_alive([db, db], now, &key) {
+            self.touch_watched(&id);
         }
         self.db_mut(db).take_all()
     }
@@ -83,9 +87,9 @@ impl Shard {
         &self,
         [db, other]: [usize; 2],
         now: u64,
-        hash: &impl Fn(&[u8]) -> u64,
-    ) -> Vec<(usize, Box<[u8]>)> {
-        let there = |at: usize, key: &[u8]| self.db(at).contains(hash(key), key, now);
+        key: &impl KeyOf,
+    ) -> Vec<WatchedKey> {
+        let there = |at, name| self.db(at).contains(key(at, name), now);
         self.watched
             .keys()
             .filter(|(at, key)| *at == db && (there(db, key) || there(other, key)))
@@ -94,10 +98,10 @@ impl Shard {
     }
 
     /// Begins to watch a key and returns its current version.
-    pub fn watch(&mut self, db: usize, key: &[u8]) -> u64 {
+    pub fn watch(&mut self, key: KeyRef<'_>) -> u64 {
         self.watch_clock += 1;
         let clock = self.watch_clock;
-        let watched = self.watched.entry((db, key.into())).or_default();
+        let watched = self.watched.entry(id(key)).or_default();
         if watched.watchers == 0 {
             watched.version = clock << 32;
         }
@@ -106,8 +110,8 @@ impl Shard {
     }
 
     /// Ends one watch of a key.
-    pub fn unwatch(&mut self, db: usize, key: &[u8]) {
-        let id = (db, key.into());
+    pub fn unwatch(&mut self, key: KeyRef<'_>) {
+        let id = id(key);
         if let Some(watched) = self.watched.get_mut(&id) {
             watched.watchers -= 1;
             if watched.watchers == 0 {
@@ -117,17 +121,25 @@ impl Shard {
     }
 
     /// The version of a watched key.
-    pub fn watch_version(&self, db: usize, key: &[u8]) -> Option<u64> {
-        self.watched.get(&(db, key.into())).map(|w| w.version)
+    pub fn watch_version(&self, key: KeyRef<'_>) -> Option<u64> {
+        self.watched.get(&id(key)).map(|w| w.version)
     }
 
     /// Records that a key was changed, for the clients that watch it.
     #[inline]
-    pub fn touch(&mut self, db: usize, key: &[u8]) {
-        if !self.watched.is_empty()
-            && let Some(watched) = self.watched.get_mut(&(db, key.into()))
-        {
+    pub fn touch(&mut self, key: KeyRef<'_>) {
+        if !self.watched.is_empty() {
+            self.touch_watched(&id(key));
+        }
+    }
+
+    fn touch_watched(&mut self, id: &WatchedKey) {
+        if let Some(watched) = self.watched.get_mut(id) {
             watched.version += 1;
         }
     }
+}
+
+fn id(key: KeyRef<'_>) -> WatchedKey {
+    (key.db, key.name.into())
 }

@@ -4,29 +4,14 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use everbloom_files::Value;
 use foldhash::quality::SeedableRandomState;
 use parking_lot::RwLock;
 
-use super::captures::{Captures, Location};
+use super::captures::Captures;
 use super::db::Db;
+use super::key::{KeyRef, SHARDS};
 use super::release::Release;
 use super::shard::Shard;
-
-/// The number of shards, as a power of two. It is large enough that workers rarely use the same
-/// shard, and small enough that a command on the whole keyspace locks all shards in some ten
-/// microseconds.
-pub const SHARD_BITS: u32 = 10;
-
-/// The number of shards.
-pub const SHARDS: usize = 1 << SHARD_BITS;
-
-/// The position of the shard's number in a hash: below the seven highest bits.
-pub const SHARD_SHIFT: u32 = 64 - 7 - SHARD_BITS;
-
-/// How often a value with readers is looked up. The second look-up finds it, unless it moves again
-/// in between.
-const MAX_LOOKS: usize = 10_000;
 
 /// All keys of all databases.
 #[derive(Debug)]
@@ -68,19 +53,18 @@ impl Keyspace {
         self.databases
     }
 
+    /// Names a key.
+    #[inline]
+    pub fn key<'a>(&self, db: usize, name: &'a [u8]) -> KeyRef<'a> {
+        let hash = self.hash(name);
+        KeyRef { db, name, hash }
+    }
+
     /// The hash of a key. It differs from process to process, so that nobody can choose keys that
     /// collide.
     #[inline]
-    pub fn hash(&self, key: &[u8]) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
-    /// The number of the shard that holds keys of this hash.
-    #[inline]
-    pub fn shard_of(hash: u64) -> usize {
-        // These bits are neither the lowest nor the seven highest. hashbrown uses those to tell the
-        // keys of a shard apart, so they must differ within a shard.
-        usize::try_from(hash >> SHARD_SHIFT).unwrap_or(0) & (SHARDS - 1)
+    fn hash(&self, name: &[u8]) -> u64 {
+        self.hasher.hash_one(name)
     }
 
     /// The lock of shard `index`.
@@ -121,50 +105,6 @@ impl Keyspace {
         }
     }
 
-    /// Appends the next bytes for a reader to `out`, wherever its value is; false when there are no
-    /// more.
-    pub fn capture_next(&self, id: u64, out: &mut Vec<u8>) -> bool {
-        let more = self.with_captured(id, |value| value.capture_next(id, out));
-        more == Some(true)
-    }
-
-    /// Ends a reader.
-    pub fn end_capture(&self, id: u64) {
-        self.with_captured(id, |value| value.capture_mut().end(id));
-        self.captures.end(id);
-    }
-
-    /// Finds the value of a reader, in the keyspace or among those that were removed.
-    pub(crate) fn with_captured<R>(
-        &self,
-        id: u64,
-        mut work: impl FnMut(&mut Value) -> R,
-    ) -> Option<R> {
-        for _ in 0..MAX_LOOKS {
-            let (hash, key) = match self.captures.find(id)? {
-                Location::Removed(value) => return Some(work(&mut value.lock())),
-                Location::Keyspace(hash, key) => (hash, key),
-            };
-            let mut shard = self.shard(Self::shard_of(hash)).write();
-            for db in 0..self.databases {
-                let db = shard.db_mut(db);
-                let result = db.with_captured(hash, &key, id, &mut work);
-                if result.is_some() {
-                    self.settle(db);
-                    return result;
-                }
-            }
-            // It was moved or removed after its location was read. The new location is known by
-            // now, unless the value waits in a snapshot's queue.
-            let queue = shard.dbs().iter().find_map(Db::snapshot_queue);
-            drop(shard);
-            if let Some(queue) = queue {
-                queue.adopt_emptied();
-            }
-        }
-        None
-    }
-
     /// Adds the memory that a database gained or lost to the total, and returns it. Records the
     /// database's earliest expiry, too.
     #[inline]
@@ -186,6 +126,7 @@ impl Keyspace {
 mod tests {
     use std::collections::HashSet;
 
+    use super::super::key::shard_of;
     use super::*;
 
     /// A table compares a hash's seven highest bits, its tag, before it compares a key, and looks
@@ -201,7 +142,7 @@ mod tests {
         let mut places = tags.clone();
         for number in 0..256 * SHARDS {
             let hash = keyspace.hash(number.to_string().as_bytes());
-            let shard = Keyspace::shard_of(hash);
+            let shard = shard_of(hash);
             tags[shard].insert(hash >> 57);
             places[shard].insert(hash & 127);
         }

@@ -3,11 +3,9 @@
 //! [`snapshot`](super::snapshot) walks over the keyspace and passes them to the writer. A database
 //! uses only this part of a snapshot.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use everbloom_commands::Parts;
-use everbloom_files::Value;
+use everbloom_files::{Outline, Value};
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
@@ -26,15 +24,13 @@ pub struct SnapshotQueue {
 #[derive(Debug, Default)]
 struct State {
     kept: Vec<Kept>,
-    /// The readers of large values that are not yet written.
-    readers: HashSet<u64>,
     /// Databases that were emptied, with their number at the moment of the snapshot.
     emptied: Vec<(usize, HashTable<Box<Entry>>)>,
 }
 
-/// An entry as it was at the snapshot's moment.
+/// An entry as it was at the snapshot's moment. `R` is what reads a large value, at first an id.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Kept<R = u64> {
     /// Its database.
     pub db: usize,
     /// Its key.
@@ -42,20 +38,16 @@ pub struct Kept {
     /// Its expiry, Unix time in milliseconds.
     pub expires_at: Option<u64>,
     /// Its value.
-    pub value: KeptValue,
+    pub value: KeptValue<R>,
 }
 
 /// A value as it was at the snapshot's moment.
 #[derive(Debug)]
-pub enum KeptValue {
+pub enum KeptValue<R = u64> {
     /// The whole value.
     Whole(Value),
-    /// A long string: the id of its reader, with which
-    /// [`Snapshot::next_piece`](super::snapshot::Snapshot::next_piece) reads its bytes, and its
-    /// length.
-    LongText(u64, u64),
-    /// A large filter: the id of the reader of its arrays, and its other parts.
-    LargeFilter(u64, Parts),
+    /// A large one, whose bytes are still to be read.
+    Large(R, Outline),
 }
 
 impl SnapshotQueue {
@@ -66,17 +58,6 @@ impl SnapshotQueue {
             captures: Arc::clone(captures),
             state: Mutex::default(),
         }
-    }
-
-    /// Drops all entries, and returns the readers of values that are not yet written.
-    pub(super) fn clear(&self) -> HashSet<u64> {
-        self.adopt_emptied();
-        std::mem::take(&mut *self.state.lock()).readers
-    }
-
-    /// Removes the reader of a large value that is written, or lost.
-    pub(super) fn forget(&self, reader: u64) {
-        self.state.lock().readers.remove(&reader);
     }
 
     /// The entries kept since this was called last.
@@ -107,14 +88,13 @@ impl SnapshotQueue {
     /// Keeps an entry that stays in the keyspace. Its shard is locked.
     pub(super) fn keep(&self, db: usize, entry: &mut Entry) -> usize {
         entry.epoch = self.epoch;
-        let mut state = self.state.lock();
-        let value = self.begin_capture(&mut state, entry);
+        let value = self.begin_capture(entry);
         let value = value.unwrap_or_else(|| KeptValue::Whole(entry.value.clone()));
         let size = match &value {
             KeptValue::Whole(value) => value.memory(),
-            KeptValue::LongText(..) | KeptValue::LargeFilter(..) => 0,
+            KeptValue::Large(..) => 0,
         };
-        state.kept.push(Kept::new(db, entry, value));
+        self.state.lock().kept.push(Kept::new(db, entry, value));
         size + entry.key().len()
     }
 
@@ -129,7 +109,7 @@ impl SnapshotQueue {
 
     fn adopt_locked(&self, state: &mut State, db: usize, mut entry: Entry) {
         if entry.epoch != self.epoch {
-            let Some(value) = self.begin_capture(state, &mut entry) else {
+            let Some(value) = self.begin_capture(&mut entry) else {
                 let value = std::mem::take(&mut entry.value);
                 state
                     .kept
@@ -150,20 +130,15 @@ impl SnapshotQueue {
 
     /// Begins to read the value of an entry if it is large or has readers, which need it when it is
     /// removed.
-    fn begin_capture(&self, state: &mut State, entry: &mut Entry) -> Option<KeptValue> {
-        let len = entry.value.stream_len();
-        if len <= COPIED_BYTES.get_u64() && !entry.value.capture().is_active() {
-            return None;
-        }
-        let id = self.captures.new_id();
-        let kept = match &entry.value {
-            Value::Text(_) => KeptValue::LongText(id, len),
-            Value::Filter(filter) => KeptValue::LargeFilter(id, filter.parts()),
-        };
-        entry.value.begin_capture(id, 0..len);
-        self.captures.begin(id, entry.hash, entry.key());
-        state.readers.insert(id);
-        Some(kept)
+    fn begin_capture(&self, entry: &mut Entry) -> Option<KeptValue> {
+        let is_large = entry.value.stream_len() > COPIED_BYTES.get_u64();
+        (is_large || entry.value.capture().is_active()).then(|| {
+            let outline = entry.value.outline();
+            let id = self.captures.new_id();
+            entry.value.begin_capture(id, 0..entry.value.stream_len());
+            self.captures.begin(id, entry.hash);
+            KeptValue::Large(id, outline)
+        })
     }
 }
 
@@ -174,6 +149,19 @@ impl Kept {
             key: entry.key().into(),
             expires_at: entry.expires_at(),
             value,
+        }
+    }
+
+    /// The same with a reader of its value in place of the id.
+    pub(super) fn read_by<R>(self, reader: impl FnOnce(u64) -> R) -> Kept<R> {
+        Kept {
+            db: self.db,
+            key: self.key,
+            expires_at: self.expires_at,
+            value: match self.value {
+                KeptValue::Whole(value) => KeptValue::Whole(value),
+                KeptValue::Large(id, outline) => KeptValue::Large(reader(id), outline),
+            },
         }
     }
 }

@@ -4,6 +4,7 @@ use everbloom_files::aof::Manifest;
 
 use super::jobs::write_file;
 use super::load::{DataLoader, LoadError};
+use super::log_files::Follows;
 use super::log_writer::Log;
 use super::writer::Purpose;
 use crate::keyspace::snapshot::Snapshot;
@@ -28,7 +29,7 @@ impl DataLoader<'_> {
         let purpose = Purpose::Base;
         let written = write_file(store, persistence, snapshot, settings, &base, purpose)?;
         persistence
-            .install_base(&base, written, true)
+            .install_base(&base, written, Follows::Log)
             .map_err(&io)?;
         let file = persistence.next_file().map_err(&io)?;
         Ok(Log::new(file, 0, self.store.machine.uptime()))

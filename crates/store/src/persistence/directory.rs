@@ -32,7 +32,7 @@ pub struct Persistence {
     /// The files of the log.
     pub(super) log: Mutex<LogFiles>,
     /// Whether a snapshot is being made, for any file.
-    pub(super) busy: AtomicBool,
+    pub(super) busy: Arc<AtomicBool>,
     /// Whether a log is kept.
     pub(super) log_state: Mutex<LogState>,
     /// Whether the keys hold all that the log on the disk holds. If not, that log was never read.
@@ -187,7 +187,7 @@ impl Persistence {
             storage,
             names: Names::new(&settings.appenddirname, &settings.appendfilename),
             log: Mutex::default(),
-            busy: AtomicBool::new(false),
+            busy: Arc::default(),
             log_state: Mutex::new(match settings.appendonly {
                 true => LogState::On,
                 false => LogState::Off,

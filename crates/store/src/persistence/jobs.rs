@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use thiserror::Error;
@@ -11,8 +12,9 @@ use tracing::{error, info, warn};
 use everbloom_files::rdb::WriteError;
 
 use super::directory::{LogState, Persistence};
-use super::figures::{JobFigures, PersistenceFigures};
-use super::writer::{self, Purpose};
+use super::figures::JobFigures;
+use super::log_files::Follows;
+use super::writer::{Purpose, Writing};
 use crate::health::Cause;
 use crate::keyspace::Footprint;
 use crate::keyspace::snapshot::Snapshot;
@@ -42,20 +44,20 @@ pub enum JobError {
     Io(#[from] io::Error),
 }
 
-/// Holds the right to make a snapshot.
-pub(super) struct JobTurn<'p>(&'p Persistence);
+/// The right to make a snapshot, until this is dropped.
+pub(super) struct Permit(Arc<AtomicBool>);
 
-impl Drop for JobTurn<'_> {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.busy.store(false, Release);
+        self.0.store(false, Release);
     }
 }
 
 impl Persistence {
-    pub(super) fn turn(&self) -> Result<JobTurn<'_>, JobError> {
+    pub(super) fn permit(&self) -> Result<Permit, JobError> {
         match self.busy.swap(true, Acquire) {
             true => Err(JobError::Busy),
-            false => Ok(JobTurn(self)),
+            false => Ok(Permit(Arc::clone(&self.busy))),
         }
     }
 
@@ -68,25 +70,39 @@ impl Persistence {
 /// Saves all keys to the snapshot file, and returns when that is done.
 pub fn save(store: &Store) -> Result<(), JobError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
-    let _turn = persistence.turn()?;
+    let _permit = persistence.permit()?;
     save_now(store, persistence)
 }
 
-/// Selects the figures of a job.
-type OfJob = fn(&PersistenceFigures) -> &JobFigures;
-
-/// A background job. It ends when this is dropped, even by a panic.
-struct Job {
-    store: Arc<Store>,
-    figures: OfJob,
+/// A background job.
+#[derive(Debug, Clone, Copy)]
+enum Job {
+    Save,
+    Rewrite,
 }
 
-impl Drop for Job {
+impl Job {
+    fn figures(self, persistence: &Persistence) -> &JobFigures {
+        match self {
+            Job::Save => &persistence.figures.save,
+            Job::Rewrite => &persistence.figures.rewrite,
+        }
+    }
+}
+
+/// A job that runs. It ends when this is dropped, even by a panic.
+struct Running {
+    store: Arc<Store>,
+    job: Job,
+    /// Returned when the job counts as ended.
+    _permit: Permit,
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
         if let Some(persistence) = self.store.persistence() {
-            let figures = (self.figures)(&persistence.figures);
+            let figures = self.job.figures(persistence);
             figures.running_since.store(0, Relaxed);
-            drop(JobTurn(persistence));
         }
     }
 }
@@ -95,27 +111,26 @@ impl Drop for Job {
 fn in_background(
     store: &Arc<Store>,
     name: &str,
-    figures: OfJob,
+    job: Job,
     work: impl FnOnce(&Store, &Persistence) + Send + 'static,
 ) -> Result<(), JobError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
-    // The job returns the right to make a snapshot.
-    std::mem::forget(persistence.turn()?);
-    let job = Job {
+    let running = Running {
+        _permit: persistence.permit()?,
         store: Arc::clone(store),
-        figures,
+        job,
     };
-    let of_job = figures(&persistence.figures);
+    let of_job = job.figures(persistence);
     let began = store.machine.now().seconds();
     of_job.running_since.store(began, Relaxed);
     of_job.last_try.store(began, Relaxed);
     of_job.scheduled.store(false, Relaxed);
     let work = Box::new(move || {
-        if let Some(persistence) = job.store.persistence() {
-            work(&job.store, persistence);
-            let ended = job.store.machine.now().seconds();
+        if let Some(persistence) = running.store.persistence() {
+            work(&running.store, persistence);
+            let ended = running.store.machine.now().seconds();
             let took = i64::try_from(ended.saturating_sub(began));
-            let seconds = &figures(&persistence.figures).seconds;
+            let seconds = &job.figures(persistence).seconds;
             seconds.store(took.unwrap_or(i64::MAX), Relaxed);
         }
     });
@@ -125,8 +140,7 @@ fn in_background(
 
 /// Saves all keys to the snapshot file in the background.
 pub fn save_in_background(store: &Arc<Store>) -> Result<(), JobError> {
-    let figures: OfJob = |figures| &figures.save;
-    in_background(store, "save", figures, |store, persistence| {
+    in_background(store, "save", Job::Save, |store, persistence| {
         if let Err(problem) = save_now(store, persistence) {
             error!("the snapshot failed: {problem}");
         }
@@ -136,11 +150,15 @@ pub fn save_in_background(store: &Arc<Store>) -> Result<(), JobError> {
 /// Rewrites the log in the background: a new base, followed by increments. Begins a log if one is
 /// wanted and none is kept.
 pub fn rewrite_in_background(store: &Arc<Store>) -> Result<(), JobError> {
-    let figures: OfJob = |figures| &figures.rewrite;
-    let begin = store.persistence().is_some_and(Persistence::is_log_missing);
-    in_background(store, "rewrite", figures, move |store, persistence| {
+    let is_missing = store.persistence().is_some_and(Persistence::is_log_missing);
+    let rewrite = if is_missing {
+        Rewrite::Begin
+    } else {
+        Rewrite::Shorten
+    };
+    in_background(store, "rewrite", Job::Rewrite, move |store, persistence| {
         let figures = &persistence.figures;
-        let result = rewrite_now(store, persistence, begin);
+        let result = rewrite_now(store, persistence, rewrite);
         match &result {
             Ok(bytes) => {
                 info!("rewrote the log, {bytes} bytes");
@@ -152,7 +170,7 @@ pub fn rewrite_in_background(store: &Arc<Store>) -> Result<(), JobError> {
                 figures.rewrite_failures.fetch_add(1, Relaxed);
             }
         }
-        if begin {
+        if rewrite == Rewrite::Begin {
             note_beginning(store, persistence, &result);
         }
         figures.rewrite.failed.store(result.is_err(), Relaxed);
@@ -238,7 +256,20 @@ fn finish_save(
     result.map(drop)
 }
 
-fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<u64, JobError> {
+/// What a rewrite is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rewrite {
+    /// The log becomes shorter.
+    Shorten,
+    /// None is kept, and one is begun.
+    Begin,
+}
+
+fn rewrite_now(
+    store: &Store,
+    persistence: &Persistence,
+    rewrite: Rewrite,
+) -> Result<u64, JobError> {
     persistence.check_home()?;
     let settings = store.settings();
     // Before the log's writer creates a file there.
@@ -246,21 +277,23 @@ fn rewrite_now(store: &Store, persistence: &Persistence, begin: bool) -> Result<
     persistence.storage.sync_dir("")?;
     // An older log does not describe the current keys. It stays on the disk as it is until there is
     // another.
-    let retired = begin.then(|| persistence.retire_log()).transpose()?;
+    let retired = match rewrite {
+        Rewrite::Begin => Some(persistence.retire_log()?),
+        Rewrite::Shorten => None,
+    };
     let mut switch = None;
     let snapshot = Snapshot::begin(&store.keyspace, || {
-        let logging = if begin {
-            persistence.log_state() != LogState::Off
-        } else {
-            store.journal.is_logging()
+        let goes_on = match rewrite {
+            Rewrite::Begin => persistence.log_state() != LogState::Off,
+            Rewrite::Shorten => store.journal.is_logging(),
         };
-        if logging {
+        if goes_on {
             store.journal.set_logging(true);
             switch = Some(store.journal.switch_file());
         }
     });
     let temporary = persistence.temporary_base();
-    let written = if begin && switch.is_none() {
+    let written = if rewrite == Rewrite::Begin && switch.is_none() {
         drop(snapshot);
         Err(JobError::Unwanted)
     } else {
@@ -294,16 +327,20 @@ fn install(
 ) -> Result<(), JobError> {
     if let Some(switch) = switch {
         persistence.based.store(switch, Relaxed);
-        store.journal.wake();
+        store.journal.wake_writer();
         persistence.wait_for_switch(switch)?;
         if !store.journal.is_logging() {
             return Err(JobError::Unwanted);
         }
     }
-    persistence.install_base(base, bytes, switch.is_some())?;
+    let follows = match switch {
+        Some(_) => Follows::Log,
+        None => Follows::Nothing,
+    };
+    persistence.install_base(base, bytes, follows)?;
     if let Some(switch) = switch {
         persistence.rewritten.store(switch, Relaxed);
-        store.journal.wake();
+        store.journal.wake_writer();
     }
     Ok(())
 }
@@ -333,7 +370,7 @@ fn want_no_log(store: &Store, persistence: &Persistence) {
 /// hold no shard.
 fn end_log(store: &Store) {
     let keyspace = &store.keyspace;
-    let _all = Footprint::Whole.lock(keyspace, true, store.machine.now());
+    let _all = Footprint::Whole.write(keyspace, store.machine.now());
     store.journal.set_logging(false);
 }
 
@@ -341,16 +378,19 @@ fn end_log(store: &Store) {
 pub(super) fn write_file(
     store: &Store,
     persistence: &Persistence,
-    snapshot: Snapshot<'_>,
+    snapshot: Snapshot,
     settings: &Settings,
     name: &str,
     purpose: Purpose,
 ) -> Result<u64, WriteError> {
     let mut file = persistence.storage.create(name)?;
-    let (ending, keyspace, machine) = (&persistence.ending, &store.keyspace, &store.machine);
-    writer::write(
-        ending, keyspace, machine, &snapshot, &mut *file, settings, purpose,
-    )
+    let how = Writing {
+        purpose,
+        settings,
+        machine: &store.machine,
+        is_ending: &persistence.ending,
+    };
+    how.write(&snapshot, &mut *file)
 }
 
 impl Persistence {
@@ -379,12 +419,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_that_panics_gives_its_turn_back() {
+    fn a_job_that_panics_gives_its_permit_back() {
         let settings = Settings::default();
         let persistence = Persistence::on(Arc::new(Disk::new("nowhere")), &settings);
         let store = Store::new(settings, Some(persistence), 0);
-        let figures: OfJob = |figures| &figures.save;
-        in_background(&store, "test", figures, |_, _| panic!("as it must")).unwrap();
+        in_background(&store, "test", Job::Save, |_, _| panic!("as it must")).unwrap();
         let persistence = store.persistence().unwrap();
         persistence.end_jobs();
         assert!(!persistence.is_busy());

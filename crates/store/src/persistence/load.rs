@@ -20,7 +20,7 @@ use tracing::{info, warn};
 use super::directory::Persistence;
 use super::log_writer::Log;
 use super::progress::ProgressReader;
-use crate::keyspace::{Db, Entry, Keyspace, SHARDS};
+use crate::keyspace::{Db, Footprint, SHARDS};
 use crate::replay::{Replay, ReplayError};
 use crate::settings::Settings;
 use crate::store::Store;
@@ -373,7 +373,7 @@ impl DataLoader<'_> {
         // A value that was accepted once must not be refused now because of a setting.
         let budget = self.store.memory;
         let mut reader = Reader::new(input, budget).map_err(rdb)?;
-        let figures = &self.persistence.figures;
+        let (keyspace, figures) = (&self.store.keyspace, &self.persistence.figures);
         let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
         let mut db = 0;
         let bytes = loop {
@@ -398,8 +398,9 @@ impl DataLoader<'_> {
                     self.stop_if_asked()?;
                     // A command after the log's base may extend the life of a key in it.
                     if aof_base || expires_at.is_none_or(|at| at > now.ms) {
-                        let entry = Entry::new(&key, value, expires_at, now.clock);
-                        self.insert(db, entry);
+                        let key = keyspace.key(db, &key);
+                        let mut view = Footprint::of([key]).write(keyspace, now);
+                        view.entry(key).insert(value, expires_at);
                         figures.loaded_keys.fetch_add(1, Relaxed);
                     } else {
                         figures.loaded_expired.fetch_add(1, Relaxed);
@@ -414,12 +415,12 @@ impl DataLoader<'_> {
                 Event::Aux { .. } | Event::Resize { .. } => {}
             }
         };
-        self.judge_unknown(file, &unknown)?;
+        self.check_unknown(file, &unknown)?;
         let (rest, read_ahead) = reader.into_parts();
         Ok((Box::new(io::Cursor::new(read_ahead).chain(rest)), bytes))
     }
 
-    fn judge_unknown(
+    fn check_unknown(
         &self,
         file: &str,
         unknown: &BTreeMap<String, usize>,
@@ -440,14 +441,5 @@ impl DataLoader<'_> {
         }
         warn!("{file}: left out values of types that this server does not have: {types}");
         Ok(())
-    }
-
-    fn insert(&self, db: usize, entry: Entry) {
-        let keyspace = &self.store.keyspace;
-        let hash = keyspace.hash(entry.key());
-        let mut shard = keyspace.shard(Keyspace::shard_of(hash)).write();
-        let db = shard.db_mut(db);
-        db.insert(hash, entry);
-        keyspace.settle(db);
     }
 }

@@ -168,7 +168,7 @@ impl Writer {
         unwritten: &mut Unwritten,
         fsync: Fsync,
     ) -> io::Result<()> {
-        self.heed_syncer(shared, unwritten, fsync)?;
+        self.take_sync_results(shared, unwritten, fsync)?;
         loop {
             let bytes = unwritten.next_bytes();
             let mark = unwritten.next_mark();
@@ -271,7 +271,7 @@ impl Writer {
 
     /// Takes the results of the running fsync and of the rewrite of a lost log. Waits for the fsync
     /// if that takes too long.
-    fn heed_syncer(
+    fn take_sync_results(
         &mut self,
         shared: Shared<'_>,
         unwritten: &Unwritten,
@@ -285,7 +285,7 @@ impl Writer {
             self.syncer.look()
         };
         figures.log_syncing.store(self.syncer.is_busy(), Relaxed);
-        self.judge(shared, synced, fsync)?;
+        self.note_sync(shared, synced, fsync)?;
         self.lost = self.lost && shared.persistence.is_lost();
         Ok(())
     }
@@ -317,12 +317,12 @@ impl Writer {
             synced = synced.and_then(|()| log.sync(&shared.persistence.figures.syncs));
             log.last_sync = shared.store.machine.uptime();
         }
-        self.judge(shared, synced, fsync)
+        self.note_sync(shared, synced, fsync)
     }
 
     /// With `always`, a failed fsync ends the server. Otherwise the log is lost until it is
     /// rewritten.
-    fn judge(
+    fn note_sync(
         &mut self,
         shared: Shared<'_>,
         synced: io::Result<()>,

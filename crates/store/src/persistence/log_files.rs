@@ -20,9 +20,18 @@ use super::directory::{LogFiles, Persistence};
 /// How often a rewrite looks whether the writer of the log has switched files.
 const SWITCH_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
+/// What a new base is followed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Follows {
+    /// The last increment of the log, which goes on.
+    Log,
+    /// Nothing: no log is kept.
+    Nothing,
+}
+
 impl Persistence {
     /// Puts a new base in place, under the log's name in the manifest from now on.
-    pub(super) fn install_base(&self, from: &str, bytes: u64, logging: bool) -> io::Result<()> {
+    pub(super) fn install_base(&self, from: &str, bytes: u64, follows: Follows) -> io::Result<()> {
         let mut log = self.log.lock();
         if log.manifest.base.is_none() && !log.announced {
             self.announce(&mut log, &[])?;
@@ -31,7 +40,7 @@ impl Persistence {
         self.storage.rename(from, &self.names.path(&base))?;
         self.storage.sync_dir(self.names.dir())?;
         let mut next = log.manifest.after_rewrite(base.clone());
-        if !logging {
+        if follows == Follows::Nothing {
             next.history.append(&mut next.increments);
         }
         if let Err(problem) = next.store(&*self.storage, &self.names) {
@@ -48,8 +57,10 @@ impl Persistence {
         self.includes_log.store(true, Relaxed);
         self.figures.log_base_size.store(bytes, Relaxed);
         // The records since the base was begun are in the last increment.
-        let since = self.figures.log_file_size.load(Relaxed);
-        let since = if logging { since } else { 0 };
+        let since = match follows {
+            Follows::Log => self.figures.log_file_size.load(Relaxed),
+            Follows::Nothing => 0,
+        };
         self.figures.log_size.store(bytes + since, Relaxed);
         // The new log is already valid. Any leftovers are removed with the next.
         let removed = self.remove_history(&mut log.manifest);

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use everbloom_files::Value;
 use everbloom_files::rdb::{Aux, LogMark, WriteError, WriteOptions, Writer};
 use everbloom_files::storage::StorageFile;
+use everbloom_files::{Outline, Value};
 
+use crate::keyspace::captured::Captured;
 use crate::keyspace::snapshot::{Kept, KeptValue, Snapshot};
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::limits::SYNC_BYTES;
@@ -27,141 +28,97 @@ pub enum Purpose {
     Snapshot(Option<LogMark>),
 }
 
-/// Writes the whole snapshot, and syncs the file; returns its length. Fails once `given_up` is set.
-pub fn write(
-    given_up: &AtomicBool,
-    keyspace: &Keyspace,
-    machine: &Arc<dyn Machine>,
-    snapshot: &Snapshot<'_>,
-    file: &mut dyn StorageFile,
-    settings: &Settings,
-    purpose: Purpose,
-) -> Result<u64, WriteError> {
-    let pace = Pace::new(machine);
-    let aux = Aux {
-        version: COMPATIBLE_VERSION,
-        created: machine.now().seconds(),
-        used_memory: u64::try_from(keyspace.memory()).unwrap_or(u64::MAX),
-        aof_base: Some(matches!(purpose, Purpose::Base)),
-        log: match purpose {
-            Purpose::Base => None,
-            Purpose::Snapshot(log) => log,
-        },
-    };
-    let rdb = begin(file, &pace, settings, &aux)?;
-    let mut file = SnapshotWriter {
-        source: SnapshotReader {
-            snapshot,
-            given_up,
+/// How a snapshot is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Writing<'w> {
+    /// What the file is for.
+    pub purpose: Purpose,
+    /// Whether it is compressed, and has a checksum.
+    pub settings: &'w Settings,
+    /// The clock.
+    pub machine: &'w Arc<dyn Machine>,
+    /// Whether the work is given up.
+    pub is_ending: &'w AtomicBool,
+}
+
+impl Writing<'_> {
+    /// Writes the whole snapshot, and syncs the file; returns its length.
+    pub fn write(
+        &self,
+        snapshot: &Snapshot,
+        file: &mut dyn StorageFile,
+    ) -> Result<u64, WriteError> {
+        let pace = Pace::new(self.machine);
+        let out = Paced {
+            file,
+            unsynced: 0,
             pace: &pace,
-        },
-        rdb,
-        db: None,
-        large: Vec::new(),
-    };
-    for shard in 0..SHARDS {
-        while !snapshot.walk(shard) {
-            file.write_kept()?;
+        };
+        let mut writer = SnapshotWriter {
+            how: self,
+            snapshot,
+            pace: &pace,
+            rdb: self.begin(out, snapshot.keyspace())?,
+            db: None,
+            large: Vec::new(),
+        };
+        for shard in 0..SHARDS {
+            while !snapshot.walk(shard) {
+                writer.write_kept()?;
+            }
+            writer.write_kept()?;
         }
-        file.write_kept()?;
+        writer.write_large()?;
+        let (out, bytes) = writer.rdb.finish()?;
+        out.file.sync()?;
+        Ok(bytes)
     }
-    file.write_large()?;
-    let (out, bytes) = file.rdb.finish()?;
-    out.file.sync()?;
-    Ok(bytes)
-}
 
-fn begin<'f>(
-    file: &'f mut dyn StorageFile,
-    pace: &'f Pace,
-    settings: &Settings,
-    aux: &Aux<'_>,
-) -> Result<Writer<Paced<'f>>, WriteError> {
-    let options = WriteOptions {
-        compression: settings.rdbcompression,
-        checksum: settings.rdbchecksum,
-    };
-    let out = Paced {
-        file,
-        unsynced: 0,
-        pace,
-    };
-    let mut rdb = Writer::new(out, options)?;
-    rdb.aux(aux)?;
-    Ok(rdb)
-}
-
-fn put<W: Write>(
-    rdb: &mut Writer<W>,
-    key: &[u8],
-    expires_at: Option<u64>,
-    value: &Value,
-) -> Result<(), WriteError> {
-    match value {
-        Value::Text(text) => rdb.text(key, expires_at, text),
-        Value::Filter(filter) => rdb.filter(key, expires_at, filter),
+    fn begin<W: Write>(&self, out: W, keyspace: &Keyspace) -> Result<Writer<W>, WriteError> {
+        let options = WriteOptions {
+            compression: self.settings.rdbcompression,
+            checksum: self.settings.rdbchecksum,
+        };
+        let mut rdb = Writer::new(out, options)?;
+        rdb.aux(&Aux {
+            version: COMPATIBLE_VERSION,
+            created: self.machine.now().seconds(),
+            used_memory: u64::try_from(keyspace.memory()).unwrap_or(u64::MAX),
+            aof_base: Some(matches!(self.purpose, Purpose::Base)),
+            log: match self.purpose {
+                Purpose::Base => None,
+                Purpose::Snapshot(log) => log,
+            },
+        })?;
+        Ok(rdb)
     }
-}
 
-/// Reads the entries of a snapshot.
-struct SnapshotReader<'s> {
-    snapshot: &'s Snapshot<'s>,
-    given_up: &'s AtomicBool,
-    pace: &'s Pace,
-}
-
-impl SnapshotReader<'_> {
     fn go_on(&self) -> Result<(), WriteError> {
-        if self.given_up.load(Ordering::Relaxed) {
-            return Err(io::Error::other("the server ends").into());
+        match self.is_ending.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("the server ends").into()),
+            false => Ok(()),
         }
-        Ok(())
-    }
-
-    /// Replaces the buffer with the next bytes of a large value.
-    fn next_piece(&self, id: u64, piece: &mut Vec<u8>) -> Result<(), WriteError> {
-        self.go_on()?;
-        // While a value is being compressed, nothing is written, so the file does not pause.
-        self.pace.rest();
-        piece.clear();
-        if self.snapshot.next_piece(id, piece) {
-            Ok(())
-        } else {
-            Err(io::Error::other("a captured value was lost").into())
-        }
-    }
-
-    /// Ends the capture of a large value after its last bytes.
-    fn end(&self, id: u64) {
-        self.snapshot.next_piece(id, &mut Vec::new());
     }
 }
 
-struct SnapshotWriter<'s, 'f> {
-    source: SnapshotReader<'s>,
-    rdb: Writer<Paced<'f>>,
+struct SnapshotWriter<'s, W: Write> {
+    how: &'s Writing<'s>,
+    snapshot: &'s Snapshot,
+    pace: &'s Pace,
+    rdb: Writer<W>,
     /// The database selected last.
     db: Option<usize>,
     /// Large filters, left to the end.
-    large: Vec<Kept>,
+    large: Vec<Kept<Captured>>,
 }
 
-impl SnapshotWriter<'_, '_> {
+impl<W: Write> SnapshotWriter<'_, W> {
     fn write_kept(&mut self) -> Result<(), WriteError> {
-        self.source.go_on()?;
-        for kept in self.source.snapshot.take_kept() {
+        self.how.go_on()?;
+        for kept in self.snapshot.take_kept() {
             match &kept.value {
-                KeptValue::LargeFilter(..) => self.large.push(kept),
-                KeptValue::LongText(id, len) => {
-                    self.select(kept.db)?;
-                    let next = |piece: &mut Vec<u8>| self.source.next_piece(*id, piece);
-                    self.rdb.long_text(&kept.key, kept.expires_at, *len, next)?;
-                    self.source.end(*id);
-                }
-                KeptValue::Whole(value) => {
-                    self.select(kept.db)?;
-                    put(&mut self.rdb, &kept.key, kept.expires_at, value)?;
-                }
+                KeptValue::Large(_, Outline::Filter(_)) => self.large.push(kept),
+                _ => self.write(&kept)?,
             }
         }
         Ok(())
@@ -171,26 +128,49 @@ impl SnapshotWriter<'_, '_> {
         loop {
             // An emptied database may have added some more.
             self.write_kept()?;
-            let Some(kept) = self.large.pop() else {
-                return Ok(());
-            };
-            let KeptValue::LargeFilter(id, parts) = &kept.value else {
-                continue;
-            };
-            self.select(kept.db)?;
-            let next = |piece: &mut Vec<u8>| self.source.next_piece(*id, piece);
-            let (key, expires_at) = (&kept.key, kept.expires_at);
-            self.rdb.long_filter(key, expires_at, parts, next)?;
-            self.source.end(*id);
+            match self.large.pop() {
+                Some(kept) => self.write(&kept)?,
+                None => return Ok(()),
+            }
         }
     }
 
-    fn select(&mut self, db: usize) -> Result<(), WriteError> {
-        if self.db != Some(db) {
-            self.rdb.select_db(u64::try_from(db).unwrap_or(u64::MAX))?;
-            self.db = Some(db);
+    fn write(&mut self, kept: &Kept<Captured>) -> Result<(), WriteError> {
+        if self.db != Some(kept.db) {
+            let db = u64::try_from(kept.db).unwrap_or(u64::MAX);
+            self.rdb.select_db(db)?;
+            self.db = Some(kept.db);
         }
-        Ok(())
+        let (rdb, key, expires_at) = (&mut self.rdb, &*kept.key, kept.expires_at);
+        match &kept.value {
+            KeptValue::Whole(Value::Text(text)) => rdb.text(key, expires_at, text),
+            KeptValue::Whole(Value::Filter(filter)) => rdb.filter(key, expires_at, filter),
+            KeptValue::Large(value, outline) => {
+                let (how, pace) = (self.how, self.pace);
+                let next = |piece: &mut Vec<u8>| next_piece(how, pace, value, piece);
+                match outline {
+                    Outline::Text(len) => rdb.long_text(key, expires_at, *len, next),
+                    Outline::Filter(parts) => rdb.long_filter(key, expires_at, parts, next),
+                }
+            }
+        }
+    }
+}
+
+/// Replaces the buffer with the next bytes of a large value.
+fn next_piece(
+    how: &Writing<'_>,
+    pace: &Pace,
+    value: &Captured,
+    piece: &mut Vec<u8>,
+) -> Result<(), WriteError> {
+    how.go_on()?;
+    // While a value is being compressed, nothing is written, so the file does not pause.
+    pace.rest();
+    piece.clear();
+    match value.next(piece) {
+        true => Ok(()),
+        false => Err(io::Error::other("a captured value was lost").into()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everbloom::{ScalableBloomFilter, Span};
 use everbloom_files::Value;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::{Footprint, View};
+use everbloom_store::keyspace::{EntryMut, Footprint, ViewMut};
 use everbloom_store::{Expired, Settings, Store};
 use proptest::prelude::*;
 
@@ -67,36 +67,44 @@ fn text() -> Value {
     Value::Text(b"value"[..].into())
 }
 
-fn rename(view: &mut View<'_>, (db, from): Key, (to_db, to): Key) {
-    if let Some(entry) = view.take(db, &name(from)) {
-        let expires_at = entry.expires_at();
-        view.insert(to_db, &name(to), entry.value, expires_at);
+fn entry<'v>(view: &'v mut ViewMut<'_>, db: usize, name: &'v [u8]) -> EntryMut<'v> {
+    let key = view.keyspace().key(db, name);
+    view.entry(key)
+}
+
+fn rename(view: &mut ViewMut<'_>, (db, from): Key, (to_db, to): Key) {
+    if let Some(taken) = entry(view, db, &name(from)).take() {
+        let expires_at = taken.expires_at();
+        entry(view, to_db, &name(to)).insert(taken.value, expires_at);
     }
 }
 
-fn copy(view: &mut View<'_>, (db, from): Key, (to_db, to): Key) {
-    let found = view.get(db, &name(from));
+fn copy(view: &mut ViewMut<'_>, (db, from): Key, (to_db, to): Key) {
+    let found = view.read().get(view.keyspace().key(db, &name(from)));
     if let Some((value, at)) = found.map(|entry| (entry.value.clone(), entry.expires_at())) {
-        view.insert(to_db, &name(to), value, at);
+        entry(view, to_db, &name(to)).insert(value, at);
     }
 }
 
-fn apply(view: &mut View<'_>, model: &mut Model, op: &Op, now: u64) {
+fn apply(view: &mut ViewMut<'_>, model: &mut Model, op: &Op, now: u64) {
     let at = |ttl: Option<u64>| ttl.map(|ttl| now + ttl);
     match *op {
         Op::Set((db, key), ttl) => {
-            view.insert(db, &name(key), text(), at(ttl));
+            entry(view, db, &name(key)).insert(text(), at(ttl));
             model.insert((db, key), at(ttl));
         }
         Op::Expire((db, key), ttl) => {
             let there = model.get_mut(&(db, key));
-            assert_eq!(view.set_expiry(db, &name(key), at(ttl)), there.is_some());
+            assert_eq!(
+                entry(view, db, &name(key)).set_expiry(at(ttl)),
+                there.is_some()
+            );
             there
                 .into_iter()
                 .for_each(|expires_at| *expires_at = at(ttl));
         }
         Op::Append((db, key)) => {
-            let longer = view.modify(db, &name(key), |value| match value {
+            let longer = entry(view, db, &name(key)).modify(|value| match value {
                 Value::Text(text) => text.append(b"more"),
                 Value::Filter(_) => panic!("only strings are used"),
             });
@@ -104,7 +112,7 @@ fn apply(view: &mut View<'_>, model: &mut Model, op: &Op, now: u64) {
         }
         Op::Delete((db, key)) => {
             let there = model.remove(&(db, key)).is_some();
-            assert_eq!(view.delete(db, &name(key)), there);
+            assert_eq!(entry(view, db, &name(key)).delete(), there);
         }
         Op::Rename(from, to) => {
             rename(view, from, to);
@@ -136,8 +144,8 @@ fn apply(view: &mut View<'_>, model: &mut Model, op: &Op, now: u64) {
     }
 }
 
-fn whole(store: &Store, ms: u64) -> View<'_> {
-    Footprint::Whole.lock(&store.keyspace, true, Now { ms, clock: 0 })
+fn whole(store: &Store, ms: u64) -> ViewMut<'_> {
+    Footprint::Whole.write(&store.keyspace, Now { ms, clock: 0 })
 }
 
 /// Removes what has expired, in however many calls.
@@ -152,7 +160,7 @@ fn remove_expired(store: &Store, ms: u64) -> usize {
 /// How many keys there are, expired ones included, and how many of them have an expiry.
 fn counts(store: &Store) -> (usize, usize) {
     let view = whole(store, 0);
-    let dbs = || view.shards().flat_map(|(_, shard)| shard.dbs());
+    let dbs = || view.read().shards().flat_map(|shard| shard.dbs());
     (
         dbs().map(|db| db.len()).sum(),
         dbs().map(|db| db.expiring()).sum(),
@@ -187,7 +195,9 @@ fn check(ops: &[Op]) {
         let view = whole(&store, now);
         for db in 0..DATABASES {
             for key in 0..KEYS {
-                let found = view.peek(db, &name(key)).map(|entry| entry.expires_at());
+                let name = name(key);
+                let found = view.read().peek(store.keyspace.key(db, &name));
+                let found = found.map(|entry| entry.expires_at());
                 assert_eq!(found, model.get(&(db, key)).copied(), "{op:?}");
             }
         }
@@ -217,7 +227,7 @@ proptest! {
 fn fill(store: &Store, keys: u32, expires_at: impl Fn(u32) -> Option<u64>) {
     let mut view = whole(store, 0);
     for key in 0..keys {
-        view.insert(0, &key.to_be_bytes(), text(), expires_at(key));
+        entry(&mut view, 0, &key.to_be_bytes()).insert(text(), expires_at(key));
     }
 }
 
@@ -250,9 +260,9 @@ fn idle_windows_give_their_memory_back() {
     let times = [1000, 1600, 2100, 2600, 3100];
     let mut view = whole(&store, 1000);
     for key in 0..2000_u32 {
-        view.insert(1, &key.to_be_bytes(), window(&times), None);
+        entry(&mut view, 1, &key.to_be_bytes()).insert(window(&times), None);
     }
-    view.insert(0, b"never filled", window(&[]), None);
+    entry(&mut view, 0, b"never filled").insert(window(&[]), None);
     store.journal.set_logging(true);
     drop(view);
     let full = store.keyspace.memory();
@@ -263,12 +273,21 @@ fn idle_windows_give_their_memory_back() {
         rounds.push(store.remove_expired(Now { ms: 3500, clock: 7 }).windows);
     }
     assert_eq!(rounds.iter().sum::<usize>(), 2000);
-    let items = |key: &[u8]| match &whole(&store, 0).peek(1, key).unwrap().value {
+    let items = |key: &[u8]| match &whole(&store, 0)
+        .read()
+        .peek(store.keyspace.key(1, key))
+        .unwrap()
+        .value
+    {
         Value::Filter(filter) => filter.items(),
         Value::Text(_) => panic!("a filter"),
     };
     assert_eq!(items(&[0; 4]), 4);
-    let accessed = whole(&store, 0).peek(1, &[0; 4]).unwrap().accessed();
+    let accessed = whole(&store, 0)
+        .read()
+        .peek(store.keyspace.key(1, &[0; 4]))
+        .unwrap()
+        .accessed();
     assert_eq!(accessed, 0, "nobody has used it");
     assert!(store.keyspace.memory() <= full);
     let logged = store.journal.take().into_buffer();
@@ -291,13 +310,13 @@ fn windows_are_found_whatever_was_done_to_them() {
     let store = store();
     let late = |ms| window(&[1000, ms]);
     let mut view = whole(&store, 1000);
-    view.insert(0, b"a", late(3000), None);
-    view.insert(0, b"b", late(3000), Some(5000));
-    view.insert(0, b"c", window(&[]), None);
+    entry(&mut view, 0, b"a").insert(late(3000), None);
+    entry(&mut view, 0, b"b").insert(late(3000), Some(5000));
+    entry(&mut view, 0, b"c").insert(window(&[]), None);
     // Filled in its place, moved to another database, and given an expiry before its time.
-    view.modify(0, b"c", |value| *value = late(2000));
+    entry(&mut view, 0, b"c").modify(|value| *value = late(2000));
     rename(&mut view, (0, 0), (1, 3));
-    view.set_expiry(0, b"b", Some(3000));
+    entry(&mut view, 0, b"b").set_expiry(Some(3000));
     drop(view);
     let removed = |ms| store.remove_expired(Now { ms, clock: 0 });
     assert_eq!(removed(2999).windows, 0);
@@ -330,7 +349,7 @@ fn nothing_is_looked_at_before_its_time() {
     assert!(!store.keyspace.may_have_expired(501));
     assert!(store.keyspace.may_have_expired(502));
     // A key that is to expire earlier than all others is not overlooked.
-    assert!(whole(&store, 400).set_expiry(0, &1_u32.to_be_bytes(), Some(450)));
+    assert!(entry(&mut whole(&store, 400), 0, &1_u32.to_be_bytes()).set_expiry(Some(450)));
     assert!(store.keyspace.may_have_expired(450));
     assert_eq!(remove_expired(&store, 450), 1);
     assert!(!store.keyspace.may_have_expired(501));

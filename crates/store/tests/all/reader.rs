@@ -11,7 +11,7 @@ use everbloom_files::Value;
 use everbloom_files::rdb::dump;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::snapshot::Snapshot;
-use everbloom_store::keyspace::{Footprint, Keyspace, View};
+use everbloom_store::keyspace::{Footprint, KeyRef, ViewMut};
 use everbloom_store::reader::{Copied, Reader};
 use everbloom_store::{Settings, Store};
 use proptest::prelude::*;
@@ -21,13 +21,18 @@ const LEN: usize = 600_000;
 
 fn store_with(value: Value) -> Arc<Store> {
     let store = Store::new(Settings::default(), None, u64::MAX);
-    change(&store, |view| view.insert(0, KEY, value, None));
+    change(&store, |view| view.entry(key(&store)).insert(value, None));
     store
 }
 
+/// The key of the value.
+fn key(store: &Store) -> KeyRef<'static> {
+    store.keyspace.key(0, KEY)
+}
+
 /// Changes something, with the locks of all keys.
-fn change<R>(store: &Store, change: impl FnOnce(&mut View<'_>) -> R) -> R {
-    change(&mut Footprint::Whole.lock(&store.keyspace, true, Now::default()))
+fn change<R>(store: &Store, change: impl FnOnce(&mut ViewMut<'_>) -> R) -> R {
+    change(&mut Footprint::Whole.write(&store.keyspace, Now::default()))
 }
 
 fn text(byte: u8) -> Value {
@@ -47,11 +52,12 @@ fn bytes_of(value: &Value) -> Vec<u8> {
     }
 }
 
-fn begin(store: &Arc<Store>, key: &[u8], part: Option<Range<u64>>) -> Option<Reader> {
+fn begin(store: &Arc<Store>, name: &[u8], part: Option<Range<u64>>) -> Option<Reader> {
     (0..2).find_map(|db| {
         let part = part.clone();
         let begin = |value: &Value| Some(((), part.unwrap_or(0..value.stream_len())));
-        Reader::begin(store, db, key, Now::default(), begin).map(|(_, reader)| reader)
+        let key = store.keyspace.key(db, name);
+        Reader::begin(store, key, Now::default(), begin).map(|(_, reader)| reader)
     })
 }
 
@@ -60,8 +66,13 @@ fn read(store: &Store, reader: &mut Reader, mut meddle: impl FnMut()) -> Vec<u8>
     let (mut bytes, mut piece) = (Vec::new(), Vec::new());
     while reader.next(&mut piece) {
         // Writers need not wait.
-        let shard = Keyspace::shard_of(store.keyspace.hash(KEY));
-        assert!(store.keyspace.shard(shard).try_write().is_some());
+        assert!(
+            store
+                .keyspace
+                .shard(key(store).shard())
+                .try_write()
+                .is_some()
+        );
         bytes.extend_from_slice(&piece);
         meddle();
     }
@@ -129,21 +140,20 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 /// The store, and where the value is now. Of each reader: what it must read, and what it has read.
-struct Model<'k> {
+struct Model {
     store: Arc<Store>,
-    keyspace: &'k Keyspace,
     key: Vec<u8>,
     db: usize,
     readers: Vec<(Reader, Vec<u8>, Vec<u8>)>,
-    snapshot: Option<Snapshot<'k>>,
+    snapshot: Option<Snapshot>,
 }
 
-impl Model<'_> {
+impl Model {
     fn happen(&mut self, event: Event, byte: u8) {
         let (store, key, db) = (Arc::clone(&self.store), self.key.clone(), self.db);
         match event {
             Event::Change(at, len) => change(&store, |view| {
-                view.modify(db, &key, |value| {
+                view.entry(store.keyspace.key(db, &key)).modify(|value| {
                     if let Value::Text(text) = value {
                         let end = (at + len).min(text.len());
                         text.part_mut(at.min(end)..end).fill(byte);
@@ -151,21 +161,25 @@ impl Model<'_> {
                 });
             }),
             Event::Append(len) => change(&store, |view| {
-                view.modify(db, &key, |value| {
+                view.entry(store.keyspace.key(db, &key)).modify(|value| {
                     if let Value::Text(text) = value {
                         text.append(&vec![byte; len]).unwrap();
                     }
                 });
             }),
             Event::Delete => change(&store, |view| {
-                view.delete(db, &key);
+                view.entry(store.keyspace.key(db, &key)).delete();
             }),
-            Event::Replace => change(&store, |view| view.insert(db, &key, text(byte), None)),
+            Event::Replace => change(&store, |view| {
+                view.entry(store.keyspace.key(db, &key))
+                    .insert(text(byte), None)
+            }),
             Event::Rename(name, to) => {
                 (self.key, self.db) = (vec![name], to);
                 change(&store, |view| {
-                    if let Some(entry) = view.take(db, &key) {
-                        view.insert(to, &[name], entry.value, None);
+                    if let Some(entry) = view.entry(store.keyspace.key(db, &key)).take() {
+                        view.entry(store.keyspace.key(to, &[name]))
+                            .insert(entry.value, None);
                     }
                 });
             }
@@ -178,7 +192,7 @@ impl Model<'_> {
             }
             Event::BeginSnapshot => {
                 self.snapshot = None;
-                self.snapshot = Some(Snapshot::begin(self.keyspace, || ()));
+                self.snapshot = Some(Snapshot::begin(&store.keyspace, || ()));
             }
             Event::EndSnapshot => self.snapshot = None,
             Event::Begin => self.begin(),
@@ -189,12 +203,13 @@ impl Model<'_> {
     }
 
     fn begin(&mut self) {
-        let get = |view: &mut View<'_>| Some(bytes_of(&view.peek(self.db, &self.key)?.value));
+        let key = self.store.keyspace.key(self.db, &self.key);
+        let get = |view: &mut ViewMut<'_>| Some(bytes_of(&view.read().peek(key)?.value));
         let Some(then) = change(&self.store, get) else {
             return;
         };
         let all = |value: &Value| Some(((), 0..value.stream_len()));
-        let begun = Reader::begin(&self.store, self.db, &self.key, Now::default(), all);
+        let begun = Reader::begin(&self.store, key, Now::default(), all);
         self.readers.push((begun.unwrap().1, then, Vec::new()));
     }
 
@@ -257,29 +272,36 @@ fn a_copy_follows_the_value() {
             let round = rounds.replace(rounds.get() + 1);
             if round < 30 {
                 change(&store, |view| {
-                    view.modify(0, KEY, |value| alter(value, round))
+                    view.entry(key(&store)).modify(|value| alter(value, round))
                 });
             }
             true
         };
-        let copied = Copied::make(&store, 0, KEY, Now::default(), go_on);
+        let copied = Copied::make(&store, key(&store), Now::default(), go_on);
         let mut copied = copied.unwrap().unwrap();
         assert!(copied.refresh(|| true));
         change(&store, |view| {
-            let value = &view.get(0, KEY).unwrap().value;
+            let value = &view.read().get(key(&store)).unwrap().value;
             assert!(copied.is_current(value));
             assert!(payload(copied.value()) == payload(value));
         });
-        change(&store, |view| view.modify(0, KEY, |value| alter(value, 99)));
         change(&store, |view| {
-            let value = &view.get(0, KEY).unwrap().value;
+            view.entry(key(&store)).modify(|value| alter(value, 99))
+        });
+        change(&store, |view| {
+            let value = &view.read().get(key(&store)).unwrap().value;
             assert!(!copied.is_current(value));
             let copy = copied.current(value).unwrap();
             assert!(payload(&copy) == payload(value));
         });
         drop(copied);
         let held = change(&store, |view| {
-            view.get(0, KEY).unwrap().value.capture().is_active()
+            view.read()
+                .get(key(&store))
+                .unwrap()
+                .value
+                .capture()
+                .is_active()
         });
         assert!(!held, "the reader has ended");
     }
@@ -305,18 +327,20 @@ fn a_copy_of_another_value_is_none() {
     let changes: [&dyn Fn(&mut Value); 2] = [&replace_table, &replace];
     for alter in changes {
         let store = store_with(Value::Filter(grown.clone().into()));
-        let mut copied = Copied::make(&store, 0, KEY, Now::default(), || true);
+        let mut copied = Copied::make(&store, key(&store), Now::default(), || true);
         let copied = copied.as_mut().unwrap().as_mut().unwrap();
-        change(&store, |view| view.modify(0, KEY, alter));
+        change(&store, |view| view.entry(key(&store)).modify(alter));
         assert!(!copied.refresh(|| true));
         change(&store, |view| {
-            let value = &view.get(0, KEY).unwrap().value;
+            let value = &view.read().get(key(&store)).unwrap().value;
             assert!(!copied.is_current(value) && copied.current(value).is_none());
         });
     }
-    let none = Copied::make(&store_with(text(0)), 0, b"none", Now::default(), || true);
+    let store = store_with(text(0));
+    let none = store.keyspace.key(0, b"none");
+    let none = Copied::make(&store, none, Now::default(), || true);
     assert!(none.unwrap().is_none());
-    let stopped = Copied::make(&store_with(text(0)), 0, KEY, Now::default(), || false);
+    let stopped = Copied::make(&store, key(&store), Now::default(), || false);
     assert!(stopped.is_err());
 }
 
@@ -330,7 +354,6 @@ proptest! {
         let store = store_with(text(255));
         let mut model = Model {
             store: Arc::clone(&store),
-            keyspace: &store.keyspace,
             key: KEY.to_vec(),
             db: 0,
             readers: Vec::new(),
@@ -350,7 +373,7 @@ proptest! {
         let mut clean = 0;
         change(&model.store, |view| {
             for db in 0..2 {
-                for (_, entry) in view.entries(db) {
+                for (_, entry) in view.read().entries(db) {
                     assert!(!entry.value.capture().is_active());
                     clean += entry.memory();
                 }
@@ -368,7 +391,7 @@ fn what_is_kept_is_counted_and_released() {
     let mut first = begin(&store, KEY, None).unwrap();
     let second = begin(&store, KEY, None).unwrap();
     change(&store, |view| {
-        view.modify(0, KEY, |value| match value {
+        view.entry(key(&store)).modify(|value| match value {
             Value::Text(text) => text.part_mut(0..LEN).fill(b'b'),
             Value::Filter(_) => unreachable!(),
         });
@@ -394,7 +417,7 @@ fn a_value_that_changes_all_the_time_is_read() {
     let bytes = read(&store, &mut reader, || {
         round += 1;
         change(&store, |view| {
-            view.modify(0, KEY, |value| match value {
+            view.entry(key(&store)).modify(|value| match value {
                 Value::Text(text) => text.part_mut(0..LEN).fill(round),
                 Value::Filter(_) => unreachable!(),
             });

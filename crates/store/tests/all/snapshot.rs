@@ -22,9 +22,9 @@ use everbloom_store::Settings;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::Footprint;
 use everbloom_store::keyspace::snapshot::Snapshot;
-use everbloom_store::keyspace::{DbSums, Keyspace, View};
+use everbloom_store::keyspace::{DbSums, Keyspace, ViewMut};
 use everbloom_store::machine::{Machine, System};
-use everbloom_store::persistence::writer;
+use everbloom_store::persistence::writer::{Purpose, Writing};
 use proptest::prelude::*;
 
 const DATABASES: usize = 3;
@@ -68,8 +68,8 @@ impl StorageFile for Meddled<'_> {
 
 type Contents = BTreeMap<(usize, Vec<u8>), (Option<u64>, Vec<u8>)>;
 
-fn whole(keyspace: &Keyspace) -> View<'_> {
-    Footprint::Whole.lock(keyspace, true, Now { ms: 1000, clock: 0 })
+fn whole(keyspace: &Keyspace) -> ViewMut<'_> {
+    Footprint::Whole.write(keyspace, Now { ms: 1000, clock: 0 })
 }
 
 /// All keys with their expiries and their DUMP payloads.
@@ -77,7 +77,7 @@ fn contents(keyspace: &Keyspace) -> Contents {
     let view = whole(keyspace);
     let mut contents = Contents::new();
     for db in 0..DATABASES {
-        for (_, entry) in view.entries(db) {
+        for (_, entry) in view.read().entries(db) {
             let payload = dump(&entry.value, false, usize::MAX).unwrap();
             contents.insert((db, entry.key().to_vec()), (entry.expires_at(), payload));
         }
@@ -221,10 +221,11 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
     let mut view = whole(keyspace);
     match *op {
         Op::Add { db, key, items } => {
-            if !view.contains(db, &name(key)) {
-                view.insert(db, &name(key), new_filter(key), None);
+            if !view.read().contains(keyspace.key(db, &name(key))) {
+                view.entry(keyspace.key(db, &name(key)))
+                    .insert(new_filter(key), None);
             }
-            view.modify(db, &name(key), |value| {
+            view.entry(keyspace.key(db, &name(key))).modify(|value| {
                 let items = (0..items).map(|i| format!("{seed}:{i}"));
                 match value {
                     Value::Filter(Filter::Bloom(filter)) => filter.extend(items),
@@ -237,29 +238,32 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
             let text = format!("value {seed}").into_bytes();
             // Every other string is as long as a filter of several pieces.
             let times = if seed.is_multiple_of(2) { 1 } else { 20_000 };
-            view.insert(db, &name(key), Value::Text(text.repeat(times).into()), None);
+            view.entry(keyspace.key(db, &name(key)))
+                .insert(Value::Text(text.repeat(times).into()), None);
         }
         Op::Append { db, key } => {
-            view.modify(db, &name(key), |value| {
+            view.entry(keyspace.key(db, &name(key))).modify(|value| {
                 if let Value::Text(text) = value {
                     text.append(b" and more").unwrap();
                 }
             });
         }
         Op::Delete { db, key } => {
-            view.delete(db, &name(key));
+            view.entry(keyspace.key(db, &name(key))).delete();
         }
         Op::Expire { db, key, at } => {
-            view.set_expiry(db, &name(key), Some(at));
+            view.entry(keyspace.key(db, &name(key)))
+                .set_expiry(Some(at));
         }
         Op::Rename { db, key, to, to_db } => {
-            if let Some(entry) = view.take(db, &name(key)) {
+            if let Some(entry) = view.entry(keyspace.key(db, &name(key))).take() {
                 let expires_at = entry.expires_at();
-                view.insert(to_db, &name(to), entry.value, expires_at);
+                view.entry(keyspace.key(to_db, &name(to)))
+                    .insert(entry.value, expires_at);
             }
         }
         Op::LoadChunk { db, key, at } => {
-            view.modify(db, &name(key), |value| {
+            view.entry(keyspace.key(db, &name(key))).modify(|value| {
                 // A chunk that does not fit changes nothing.
                 match value {
                     Value::Filter(Filter::Bloom(filter)) => {
@@ -285,14 +289,14 @@ fn apply(keyspace: &Keyspace, op: &Op, seed: u32) {
 /// The sums are what a walk over all entries finds, expired ones included.
 fn check_sums(keyspace: &Keyspace) {
     let (mut kept, mut found) = (DbSums::default(), DbSums::default());
-    let view = Footprint::Whole.lock(keyspace, false, Now::default());
+    let view = Footprint::Whole.write(keyspace, Now::default());
     let mut memory = 0;
     for db in 0..DATABASES {
-        for (_, shard) in view.shards() {
+        for shard in view.read().shards() {
             memory += shard.db(db).memory();
             kept.add(*shard.db(db).sums());
         }
-        for (_, entry) in view.entries(db) {
+        for (_, entry) in view.read().entries(db) {
             found.add(DbSums::of(entry));
         }
     }
@@ -305,11 +309,7 @@ fn machine() -> Arc<dyn Machine> {
 }
 
 /// The file of a snapshot, which ends. `meddle` is called between the writes.
-fn written<'m>(
-    keyspace: &Keyspace,
-    snapshot: Snapshot<'_>,
-    meddle: impl FnMut() + Send + 'm,
-) -> Vec<u8> {
+fn written<'m>(snapshot: Snapshot, meddle: impl FnMut() + Send + 'm) -> Vec<u8> {
     let mut file = Meddled {
         bytes: Vec::new(),
         meddle: Box::new(meddle),
@@ -318,22 +318,18 @@ fn written<'m>(
         rdbcompression: false,
         ..Settings::default()
     };
-    let (given_up, machine) = (AtomicBool::new(false), machine());
-    writer::write(
-        &given_up,
-        keyspace,
-        &machine,
-        &snapshot,
-        &mut file,
-        &settings,
-        writer::Purpose::Snapshot(None),
-    )
-    .unwrap();
+    let how = Writing {
+        purpose: Purpose::Snapshot(None),
+        settings: &settings,
+        machine: &machine(),
+        is_ending: &AtomicBool::new(false),
+    };
+    how.write(&snapshot, &mut file).unwrap();
     file.bytes
 }
 
 fn check(before: &[Op], during: &[Op]) {
-    let keyspace = Keyspace::new(DATABASES);
+    let keyspace = Arc::new(Keyspace::new(DATABASES));
     for (seed, op) in before.iter().enumerate() {
         apply(&keyspace, op, u32::try_from(seed).unwrap());
         check_sums(&keyspace);
@@ -349,7 +345,7 @@ fn check(before: &[Op], during: &[Op]) {
     };
     // Some before the walk has begun, the rest between the writes.
     meddle();
-    let file = written(&keyspace, snapshot, meddle);
+    let file = written(snapshot, meddle);
     assert!(
         read_back(&file) == then,
         "the file is not what the keys were"
@@ -358,7 +354,7 @@ fn check(before: &[Op], during: &[Op]) {
     // Another snapshot, of what the keys are now, shows that the first has left nothing behind.
     let now = contents(&keyspace);
     let snapshot = Snapshot::begin(&keyspace, || ());
-    let file = written(&keyspace, snapshot, || ());
+    let file = written(snapshot, || ());
     assert!(
         read_back(&file) == now,
         "the second file is not what the keys are"
@@ -386,7 +382,7 @@ proptest! {
 /// Otherwise databases would stay joined, and their changes would be kept for nobody.
 #[test]
 fn a_snapshot_that_panics_leaves_nothing_behind() {
-    let keyspace = Keyspace::new(DATABASES);
+    let keyspace = Arc::new(Keyspace::new(DATABASES));
     let add = |items| Op::Add {
         db: 0,
         key: 0,
@@ -396,13 +392,13 @@ fn a_snapshot_that_panics_leaves_nothing_behind() {
     let used = keyspace.memory();
     let panics = || {
         let snapshot = Snapshot::begin(&keyspace, || ());
-        written(&keyspace, snapshot, || panic!("as it must"));
+        written(snapshot, || panic!("as it must"));
     };
     assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     apply(&keyspace, &add(1000), 2);
     assert_eq!(keyspace.memory(), used, "nothing is kept");
     let view = whole(&keyspace);
-    let mut entries = view.entries(0);
+    let mut entries = view.read().entries(0);
     assert!(entries.all(|(_, entry)| !entry.value.capture().is_active()));
 }
 

@@ -199,18 +199,18 @@ fn replies(operations: &[FieldOperation], text: &[u8]) -> Result<Reply, Reply> {
 /// `BITFIELD key [GET type offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET type offset value |
 /// INCRBY type offset increment> ...]`
 pub fn bitfield(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
-    let key = args.next_bytes()?;
+    let mut args = call.args();
+    let key = call.key(args.next_bytes()?);
     let operations = FieldOperation::parse_all(args, call.settings.proto_max_bulk_len)?;
     let Some(last_bit) = operations.iter().filter_map(FieldOperation::last_bit).max() else {
-        let text = text_of(call.look_up(view, key))?.unwrap_or_default();
+        let text = text_of(call.look_up(view.read(), key))?.unwrap_or_default();
         return replies(&operations, text);
     };
     let changes = |text: &[u8]| {
         let mut changes = operations.iter().map(|one| one.evaluate(text).1);
         !bits::reaches(text, last_bit) || changes.any(|change| change.is_some())
     };
-    if let Some(text) = text_of(view.get(db, key))?
+    if let Some(text) = text_of(view.read().get(key))?
         && !changes(text)
     {
         return replies(&operations, text);
@@ -219,19 +219,19 @@ pub fn bitfield(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> 
     let reserved = replies.try_reserve_exact(operations.len());
     reserved.map_err(|_| error::out_of_memory())?;
     // The string grows even if no number is written.
-    change(view, (db, key), |text| {
+    change(view, key, |text| {
         bits::reach(text, last_bit)?;
         replies.extend(operations.iter().map(|one| one.run(text)));
         Ok(())
     })?;
-    view.log(db, call.args);
+    view.log(key.db, call.args);
     Ok(Reply::Array(replies))
 }
 
 /// `BITFIELD_RO key [GET type offset ...]`
-pub fn bitfield_ro(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+pub fn bitfield_ro(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
-    let key = args.next_bytes()?;
+    let key = call.key(args.next_bytes()?);
     let operations = FieldOperation::parse_all(args, call.settings.proto_max_bulk_len)?;
     if operations.iter().any(|one| one.last_bit().is_some()) {
         let text = "ERR BITFIELD_RO only supports the GET subcommand";

@@ -4,6 +4,7 @@ use std::collections::TryReserveError;
 
 use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
+use everbloom_store::keyspace::KeyRef;
 
 use super::super::strings::text_of;
 use super::super::{Call, count, error, gather};
@@ -40,31 +41,34 @@ fn combined(how: Junction, texts: &[&[u8]]) -> Result<Vec<u8>, TryReserveError> 
 
 /// `BITOP <AND | OR | XOR | NOT> destination key [key ...]`
 pub fn bitop(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let (db, mut args) = (call.session.db, call.args());
+    let mut args = call.args();
     let how = parse(args.next_bytes()?)?;
-    let (destination, keys) = (args.next_bytes()?, args.next_rest()?);
+    let (destination, names) = (call.key(args.next_bytes()?), args.next_rest()?);
+    let keys: Vec<KeyRef<'_>> = gather(names.iter().map(|name| Ok(call.key(name))))?;
     if how == Junction::Not && keys.len() > 1 {
         let text = "ERR BITOP NOT must be called with a single source key.";
         return Err(Reply::error(text));
     }
-    let texts = keys.iter().map(|key| text_of(call.look_up(view, key)));
+    let texts = keys
+        .iter()
+        .map(|key| text_of(call.look_up(view.read(), *key)));
     let texts: Vec<Option<&[u8]>> = gather(texts)?;
     let absent = keys.iter().zip(&texts).filter(|(_, text)| text.is_none());
-    let absent: Vec<&[u8]> = gather(absent.map(|(key, _)| Ok(*key)))?;
+    let absent: Vec<KeyRef<'_>> = gather(absent.map(|(key, _)| Ok(*key)))?;
     let texts: Vec<&[u8]> = gather(texts.into_iter().map(|text| Ok(text.unwrap_or_default())))?;
     let result = combined(how, &texts).map_err(|_| error::out_of_memory())?;
     // The log must say that a key had expired: during a replay it may not have.
     for key in absent {
-        view.delete(db, key);
+        view.entry(key).delete();
     }
     let len = count(result.len());
     if !result.is_empty() {
         let text = Text::from(result).edited();
-        view.insert(db, destination, Value::Text(text), None);
-    } else if !view.delete(db, destination) {
+        view.entry(destination).insert(Value::Text(text), None);
+    } else if !view.entry(destination).delete() {
         return Ok(len);
     }
-    view.log(db, call.args);
+    view.log(destination.db, call.args);
     Ok(len)
 }
 

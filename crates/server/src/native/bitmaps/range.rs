@@ -38,9 +38,9 @@ impl Units {
 }
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`
-pub fn bitcount(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+pub fn bitcount(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
-    let key = args.next_bytes()?;
+    let key = call.key(args.next_bytes()?);
     let counted = counted(args)?;
     let text = text_of(call.look_up(view, key))?.unwrap_or_default();
     let bits = match counted {
@@ -65,9 +65,9 @@ fn counted(mut args: Args<'_>) -> Result<Option<Units>, Reply> {
 }
 
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`
-pub fn bitpos(call: &Call<'_>, view: &View<'_>) -> Result<Reply, Reply> {
+pub fn bitpos(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let mut args = call.args();
-    let key = args.next_bytes()?;
+    let key = call.key(args.next_bytes()?);
     let wanted = match next_integer(&mut args)? {
         0 => false,
         1 => true,

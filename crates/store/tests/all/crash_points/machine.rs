@@ -79,7 +79,7 @@ impl Machine {
         }
         let deadline = Instant::now() + Duration::from_secs(60);
         while self.server.store.journal.written() < written {
-            self.server.store.journal.nudge();
+            self.server.store.journal.wake_for_records();
             if self.server.store.failure().is_some() || !self.server.store.can_log() {
                 return false;
             }
