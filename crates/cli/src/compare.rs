@@ -14,7 +14,7 @@ use crate::number::grouped;
 use crate::servers::difference::{Difference, compare};
 use crate::servers::dump::READABLE;
 use crate::servers::family::Family;
-use crate::servers::server::{Kind, Server, Trouble};
+use crate::servers::server::{Content, Server};
 use crate::servers::walk::Walk;
 
 /// Tell whether two servers have the same filters
@@ -98,7 +98,7 @@ enum Finding {
     Equal,
     Different(Difference),
     /// What the new server has instead.
-    Missing(Kind),
+    Missing(Content),
     /// The old server has it no more.
     Gone,
     Unreadable(String),
@@ -116,7 +116,7 @@ struct Comparison {
 
 impl Comparison {
     fn compare_all(&mut self, pattern: Option<&[u8]>) -> Result<(), Failure> {
-        let ended = |trouble: Trouble| trouble.into_failure("\nNot all filters were compared.");
+        let ended = |failure: Failure| failure.then("\nNot all filters were compared.");
         let mut walk = Walk::new(pattern);
         while let Some(page) = walk.page(&mut self.old).map_err(ended)? {
             for (key, family) in page.filters {
@@ -144,7 +144,7 @@ impl Comparison {
         while let Some(page) = walk.page(&mut self.new).map_err(ended)? {
             for (key, family) in page.filters {
                 let there = self.old.find(&key).map_err(ended)?;
-                if there != Kind::Filter(family) {
+                if there != Content::Filter(family) {
                     let at = self.old.name().to_owned();
                     self.write(&key, missing(&at, &there), vec![("missing", "old".into())])?;
                     self.sums.only_new += 1;
@@ -154,27 +154,27 @@ impl Comparison {
         Ok(())
     }
 
-    fn compare_key(&mut self, key: &[u8], family: Family) -> Result<Finding, Trouble> {
+    fn compare_key(&mut self, key: &[u8], family: Family) -> Result<Finding, Failure> {
         let Self { old, new, .. } = self;
         old.settle()?;
         let there = new.find(key)?;
-        if there != Kind::Filter(family) {
+        if there != Content::Filter(family) {
             return Ok(Finding::Missing(there));
         }
         match compare(old, new, key, family) {
             Ok(difference) if difference.is_none() => Ok(Finding::Equal),
             Ok(difference) => Ok(Finding::Different(difference)),
             // It may have been deleted or have expired since it was found.
-            Err(Trouble::Filter(why)) => {
-                if old.find(key)? != Kind::Filter(family) {
+            Err(Failure::Filter(why)) => {
+                if old.find(key)? != Content::Filter(family) {
                     return Ok(Finding::Gone);
                 }
                 match new.find(key)? {
-                    there if there == Kind::Filter(family) => Ok(Finding::Unreadable(why)),
+                    there if there == Content::Filter(family) => Ok(Finding::Unreadable(why)),
                     other => Ok(Finding::Missing(other)),
                 }
             }
-            Err(trouble) => Err(trouble),
+            Err(failure) => Err(failure),
         }
     }
 
@@ -230,7 +230,7 @@ impl Comparison {
 }
 
 /// The line for a filter that one server lacks, with what it has instead.
-fn missing(at: &str, there: &Kind) -> String {
+fn missing(at: &str, there: &Content) -> String {
     match there.describe() {
         Some(there) => format!("missing at {at}, which has {there}"),
         None => format!("missing at {at}"),

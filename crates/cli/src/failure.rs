@@ -27,6 +27,9 @@ pub(crate) enum Failure {
     /// Filters that cannot be merged.
     #[error("{0}")]
     Unlike(String),
+    /// One filter of a server that cannot be read or written. Others can.
+    #[error("{0}")]
+    Filter(String),
     #[error("{0}")]
     Other(String),
 }
@@ -34,6 +37,16 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn other(why: impl Into<String>) -> Self {
         Self::Other(why.into())
+    }
+
+    /// One filter of a server that cannot be read or written.
+    pub(crate) fn filter(why: impl Into<String>) -> Self {
+        Self::Filter(why.into())
+    }
+
+    /// The same, and what to do next.
+    pub(crate) fn then(self, next: &str) -> Self {
+        Self::Other(format!("{self}{next}"))
     }
 
     /// There is no filter of this capacity.

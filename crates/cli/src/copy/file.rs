@@ -4,19 +4,20 @@ use std::path::Path;
 
 use everbloom::ScalableBloomFilter;
 use everbloom::redisbloom::FilterParts;
+use everbloom_commands::Parts;
 use everbloom_commands::bf::dump::piece;
 
 use super::Args;
-use super::transfer::{self, Filter, Passes, Target, moved};
+use super::transfer::{self, CopiedKey, Passes, Target, moved};
 use crate::client::Url;
 use crate::failure::Failure;
-use crate::filter::{Filter as Saved, of_pieces};
+use crate::filter::{Filter, of_pieces};
 use crate::filter_file::FilterFile;
 use crate::progress::Progress;
 use crate::servers::difference::Change;
-use crate::servers::dump::{Header, Parts, READABLE, Reader, WRITABLE, header_of};
+use crate::servers::dump::{Header, PieceReader, READABLE, WRITABLE, header_of};
 use crate::servers::family::Family;
-use crate::servers::server::{Kind, Server, Trouble};
+use crate::servers::server::{Content, Server};
 use crate::servers::temporary;
 
 /// A key of a server: `redis://HOST#KEY`.
@@ -38,9 +39,8 @@ pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool
         )));
     }
     let mut server = Server::connect(&from.url, &args.server, READABLE)?;
-    let (filter, bytes, changed) =
-        fetch(&mut server, &from.key, &progress).map_err(|trouble| trouble.into_failure(""))?;
-    let filter = Saved::from(filter);
+    let (filter, bytes, changed) = fetch(&mut server, &from.key, &progress)?;
+    let filter = Filter::from(filter);
     file.save(|to| filter.write_to(to))?;
     Ok((bytes, changed))
 }
@@ -50,12 +50,12 @@ fn fetch(
     server: &mut Server,
     key: &[u8],
     progress: &Progress,
-) -> Result<(ScalableBloomFilter, u64, bool), Trouble> {
+) -> Result<(ScalableBloomFilter, u64, bool), Failure> {
     match server.find(key)? {
-        Kind::Filter(Family::Bloom) => {}
+        Content::Filter(Family::Bloom) => {}
         found => {
             let found = found.describe().unwrap_or_else(|| "nothing".to_owned());
-            return Err(Trouble::Filter(format!(
+            return Err(Failure::Filter(format!(
                 "the key holds {found}; only Bloom filters have files"
             )));
         }
@@ -68,7 +68,7 @@ fn fetch(
         };
         progress.begin("copying", header.length);
         let read = match read(server, key, &header, parts, progress) {
-            Err(trouble @ Trouble::Server(_)) => return Err(trouble),
+            Err(failure @ Failure::Other(_)) => return Err(failure),
             read => read,
         };
         server.drain()?;
@@ -89,15 +89,15 @@ fn read(
     header: &Header,
     parts: &FilterParts,
     progress: &Progress,
-) -> Result<ScalableBloomFilter, Trouble> {
-    let mut reader = Reader::new(server, key, header, header.all())?;
+) -> Result<ScalableBloomFilter, Failure> {
+    let mut reader = PieceReader::new(server, key, header, header.all())?;
     let next = || {
         let piece = reader.next(server)?;
         progress.advance(piece.as_ref().map_or(0, Vec::len));
         Ok(piece)
     };
     of_pieces(parts, next, |why| {
-        Trouble::Filter(format!("it is damaged: {why}"))
+        Failure::Filter(format!("it is damaged: {why}"))
     })
 }
 
@@ -107,7 +107,7 @@ pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure
     let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
     let mut server = Server::connect(&to.url, &args.server, WRITABLE)?;
     let temporary = temporary::name(&to.key, &transfer::token());
-    let name = Filter {
+    let name = CopiedKey {
         key: &to.key,
         family: Family::Bloom,
         temporary: &temporary,
@@ -125,14 +125,14 @@ pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure
         // Ignore the error: without us the temporary key expires.
         let _ = transfer::forget(&mut server, &temporary);
     }
-    outcome.map_err(|trouble| trouble.into_failure(""))
+    outcome
 }
 
-fn target(server: &mut Server, key: &[u8], replace: bool) -> Result<Target, Trouble> {
+fn target(server: &mut Server, key: &[u8], replace: bool) -> Result<Target, Failure> {
     match server.find(key)?.describe() {
         None => Ok(Target::Vacant),
         Some(_) if replace => Ok(Target::Overwritten),
-        Some(there) => Err(Trouble::Filter(format!(
+        Some(there) => Err(Failure::Filter(format!(
             "the destination holds {there}; --replace overwrites it"
         ))),
     }
@@ -140,13 +140,13 @@ fn target(server: &mut Server, key: &[u8], replace: bool) -> Result<Target, Trou
 
 fn publish(
     server: &mut Server,
-    name: Filter<'_>,
+    name: CopiedKey<'_>,
     filter: &ScalableBloomFilter,
     (target, verify): (Target, bool),
     progress: &Progress,
-) -> Result<u64, Trouble> {
+) -> Result<u64, Failure> {
     let header = piece(filter, 0).and_then(|(_, bytes)| Header::of_bloom(bytes));
-    let header = header.ok_or_else(|| Trouble::filter("it is too large for a server"))?;
+    let header = header.ok_or_else(|| Failure::filter("it is too large for a server"))?;
     progress.begin("copying", transfer::to_move(&header, verify));
     transfer::load_header(server, name, &header)?;
     let mut iterator = i64::try_from(header.start + 1).unwrap_or(i64::MAX);

@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::number::grouped;
 use crate::progress::Progress;
 use crate::servers::dump::{READABLE, WRITABLE};
-use crate::servers::server::{Server, Trouble};
+use crate::servers::server::Server;
 use crate::servers::walk::Walk;
 use file::Remote;
 use transfer::{Outcome, Transfer};
@@ -203,8 +203,8 @@ fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> 
         tally.databases = source.other_databases();
     }
     let code = tally.print(args.quiet && outcome.is_ok())?;
-    outcome.map_err(|trouble| {
-        trouble.into_failure(
+    outcome.map_err(|failure| {
+        failure.then(
             "\nEvery filter at the destination is whole. Run the same command again: it copies the \
              rest.",
         )
@@ -212,8 +212,8 @@ fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> 
     Ok(code)
 }
 
-/// Copies filter after filter. Returns the trouble that ends it all.
-fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Result<(), Trouble> {
+/// Copies filter after filter. Returns the failure that ends it all.
+fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Result<(), Failure> {
     let pattern = args
         .pattern
         .as_ref()
@@ -236,11 +236,11 @@ fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Resu
                         ));
                     }
                 }
-                Err(Trouble::Filter(why)) => {
+                Err(Failure::Filter(why)) => {
                     tally.failed += 1;
                     progress.say(&format!("everbloom: {}: {why}", quoted(&key)));
                 }
-                Err(trouble) => return Err(trouble),
+                Err(failure) => return Err(failure),
             }
         }
     }

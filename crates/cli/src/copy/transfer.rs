@@ -7,13 +7,14 @@ use everbloom_resp::Reply;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use crate::failure::Failure;
 use crate::number::grouped;
 use crate::progress::Progress;
 use crate::servers::answers::Probes;
 use crate::servers::difference::{Change, compare};
-use crate::servers::dump::{Header, Reader, ask_for_header, header_of, take_header};
+use crate::servers::dump::{Header, PieceReader, ask_for_header, header_of, take_header};
 use crate::servers::family::Family;
-use crate::servers::server::{Kind, Server, Trouble};
+use crate::servers::server::{Content, Server};
 use crate::servers::temporary;
 
 /// What the pieces of a filter are compared by.
@@ -69,8 +70,8 @@ impl Passes {
 }
 
 /// Why a filter that has moved each time is not copied.
-pub(super) fn moved(family: Family) -> Trouble {
-    Trouble::filter(match family {
+pub(super) fn moved(family: Family) -> Failure {
+    Failure::filter(match family {
         Family::Bloom => {
             "its window dropped a generation, or it was replaced, each time it was read; run this \
              again, for a window when it is not about to begin a generation"
@@ -109,7 +110,7 @@ pub(super) enum Target {
 
 /// What is copied.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Filter<'a> {
+pub(super) struct CopiedKey<'a> {
     pub(super) key: &'a [u8],
     pub(super) family: Family,
     /// Its name until it is whole.
@@ -123,7 +124,7 @@ struct Loaded {
     /// How the source has changed since the first piece was read.
     change: Change,
     /// Why it is not whole at the destination.
-    failed: Option<Trouble>,
+    failed: Option<Failure>,
     /// When the source deletes it.
     end: Option<Instant>,
 }
@@ -147,9 +148,9 @@ impl Transfer<'_> {
         key: &[u8],
         family: Family,
         progress: &Progress,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, Failure> {
         let temporary = temporary::name(key, &self.token);
-        let filter = Filter {
+        let filter = CopiedKey {
             key,
             family,
             temporary: &temporary,
@@ -158,13 +159,13 @@ impl Transfer<'_> {
         let outcome = match self.target(key, family) {
             Ok(Some(target)) => self.load_and_publish(filter, target, progress),
             Ok(None) => Ok(Outcome::Present),
-            Err(trouble) => Err(trouble),
+            Err(failure) => Err(failure),
         };
         if !matches!(outcome, Ok(Outcome::Copied { .. })) {
             // Ignore the error: without us the temporary key expires.
             let _ = forget(self.destination, &temporary).and_then(|()| self.unwatch());
         }
-        if matches!(outcome, Err(Trouble::Filter(_))) {
+        if matches!(outcome, Err(Failure::Filter(_))) {
             // It is watched no more.
             self.source_held_still(family)?;
         }
@@ -172,10 +173,10 @@ impl Transfer<'_> {
     }
 
     /// What to do with the key at the destination; `None` when it holds an equal filter.
-    fn target(&mut self, key: &[u8], family: Family) -> Result<Option<Target>, Trouble> {
+    fn target(&mut self, key: &[u8], family: Family) -> Result<Option<Target>, Failure> {
         self.source.settle()?;
         let there = match self.destination.find(key)? {
-            Kind::Filter(found) if found == family => {
+            Content::Filter(found) if found == family => {
                 self.destination.call(&[b"WATCH", key])?;
                 let difference = compare(self.source, self.destination, key, family)?;
                 if difference.is_none() {
@@ -199,22 +200,22 @@ impl Transfer<'_> {
         if self.replace {
             return Ok(Some(Target::Overwritten));
         }
-        Err(Trouble::Filter(format!(
+        Err(Failure::Filter(format!(
             "the destination holds {there}; --replace overwrites it"
         )))
     }
 
-    fn unwatch(&mut self) -> Result<(), Trouble> {
+    fn unwatch(&mut self) -> Result<(), Failure> {
         self.destination.call(&[b"UNWATCH"])?;
         Ok(())
     }
 
     fn load_and_publish(
         &mut self,
-        filter: Filter<'_>,
+        filter: CopiedKey<'_>,
         target: Target,
         progress: &Progress,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, Failure> {
         let mut passes = Passes::begin(filter.family);
         let loaded = loop {
             let Some(loaded) = self.load(filter, progress)? else {
@@ -229,8 +230,8 @@ impl Transfer<'_> {
         if loaded.change == Change::Moved {
             return Err(moved(filter.family));
         }
-        if let Some(trouble) = loaded.failed {
-            return Err(trouble);
+        if let Some(failure) = loaded.failed {
+            return Err(failure);
         }
         if !publish(self.destination, filter, target, loaded.end)? {
             return Ok(Outcome::Gone);
@@ -250,8 +251,12 @@ impl Transfer<'_> {
     ///
     /// The fingerprints of a cuckoo filter move. One that went from a piece not yet read to one
     /// that was read would be in none, so the source is watched.
-    fn load(&mut self, filter: Filter<'_>, progress: &Progress) -> Result<Option<Loaded>, Trouble> {
-        let Filter { key, family, .. } = filter;
+    fn load(
+        &mut self,
+        filter: CopiedKey<'_>,
+        progress: &Progress,
+    ) -> Result<Option<Loaded>, Failure> {
+        let CopiedKey { key, family, .. } = filter;
         if family == Family::Cuckoo {
             // Its pieces must be of one state.
             let watched = self.source.call(&[b"WATCH", key])?;
@@ -276,9 +281,9 @@ impl Transfer<'_> {
             false => Change::Moved,
         };
         let failed = match verified {
-            Err(trouble @ Trouble::Server(_)) => return Err(trouble),
+            Err(failure @ Failure::Other(_)) => return Err(failure),
             // A filter that has dropped or replaced pieces has no more of them.
-            Err(trouble) => Some(trouble),
+            Err(failure) => Some(failure),
             // One that has grown meanwhile may find more.
             Ok(answers) if answers != [0, 0] && change == Change::Still => Some(unlike(answers)),
             Ok(_) => None,
@@ -296,7 +301,7 @@ impl Transfer<'_> {
     }
 
     /// Whether the window of the copy has dropped what was too old.
-    fn copy_has_moved(&mut self, filter: Filter<'_>, header: &Header) -> Result<bool, Trouble> {
+    fn copy_has_moved(&mut self, filter: CopiedKey<'_>, header: &Header) -> Result<bool, Failure> {
         if !header.has_window() {
             return Ok(false);
         }
@@ -304,20 +309,20 @@ impl Transfer<'_> {
         match header_of(self.destination, filter.temporary, filter.family) {
             Ok(there) => Ok(Change::between(header, &there) == Change::Moved),
             // The temporary key was not created.
-            Err(Trouble::Filter(_)) => Ok(false),
-            Err(trouble) => Err(trouble),
+            Err(Failure::Filter(_)) => Ok(false),
+            Err(failure) => Err(failure),
         }
     }
 
     /// Loads all pieces under the temporary name; the digest of what was sent.
     fn load_all(
         &mut self,
-        filter: Filter<'_>,
+        filter: CopiedKey<'_>,
         header: &Header,
         progress: &Progress,
-    ) -> Result<Digest<'static, u64, Table<16>>, Trouble> {
+    ) -> Result<Digest<'static, u64, Table<16>>, Failure> {
         load_header(self.destination, filter, header)?;
-        let mut reader = Reader::new(self.source, filter.key, header, header.all())?;
+        let mut reader = PieceReader::new(self.source, filter.key, header, header.all())?;
         let next = || reader.next(self.source);
         load_pieces(self.destination, filter, header, next, progress)
     }
@@ -326,14 +331,14 @@ impl Transfer<'_> {
     /// source finds, and only the destination.
     fn verify(
         &mut self,
-        filter: Filter<'_>,
+        filter: CopiedKey<'_>,
         header: &Header,
         sent: Digest<'_, u64, Table<16>>,
         progress: &Progress,
-    ) -> Result<[u64; 2], Trouble> {
+    ) -> Result<[u64; 2], Failure> {
         progress.go_on("reading back");
         read_back(self.destination, filter, header, sent, progress)?;
-        let Filter {
+        let CopiedKey {
             key,
             family,
             temporary,
@@ -347,7 +352,7 @@ impl Transfer<'_> {
         &mut self,
         key: &[u8],
         family: Family,
-    ) -> Result<Option<(Header, Option<Instant>)>, Trouble> {
+    ) -> Result<Option<(Header, Option<Instant>)>, Failure> {
         self.source.prepare(&[b"PTTL", key]);
         ask_for_header(self.source, key, family);
         self.source.flush()?;
@@ -364,7 +369,7 @@ impl Transfer<'_> {
 
     /// Whether the source's cuckoo filter has not changed since it was watched. Nothing is watched
     /// any more.
-    fn source_held_still(&mut self, family: Family) -> Result<bool, Trouble> {
+    fn source_held_still(&mut self, family: Family) -> Result<bool, Failure> {
         if family == Family::Bloom {
             return Ok(true);
         }
@@ -382,9 +387,9 @@ pub(super) fn to_move(header: &Header, verify: bool) -> u64 {
     header.length.saturating_mul(1 + u64::from(verify))
 }
 
-/// The trouble when the answers for random items differ.
-fn unlike([lost, more]: [u64; 2]) -> Trouble {
-    Trouble::Filter(format!(
+/// The failure when the answers for random items differ.
+fn unlike([lost, more]: [u64; 2]) -> Failure {
+    Failure::Filter(format!(
         "asked for random items, it answers otherwise at the destination than at the source: it \
          lacks {} and finds {} more; if it has a window, compare the clocks of both",
         grouped(lost),
@@ -395,11 +400,11 @@ fn unlike([lost, more]: [u64; 2]) -> Trouble {
 /// Loads all pieces; the digest of what was sent.
 pub(super) fn load_pieces(
     destination: &mut Server,
-    filter: Filter<'_>,
+    filter: CopiedKey<'_>,
     header: &Header,
-    mut next: impl FnMut() -> Result<Option<Vec<u8>>, Trouble>,
+    mut next: impl FnMut() -> Result<Option<Vec<u8>>, Failure>,
     progress: &Progress,
-) -> Result<Digest<'static, u64, Table<16>>, Trouble> {
+) -> Result<Digest<'static, u64, Table<16>>, Failure> {
     let mut digest = CRC.digest();
     let mut end = header.start.saturating_add(1);
     while let Some(piece) = next()? {
@@ -419,15 +424,15 @@ pub(super) fn token() -> String {
 
 pub(super) fn load_header(
     destination: &mut Server,
-    filter: Filter<'_>,
+    filter: CopiedKey<'_>,
     header: &Header,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let iterator = header.start.saturating_add(1);
     let reply = load_chunk(destination, filter, iterator, &header.bytes)?;
     let Reply::Error(text) = reply else {
         return Ok(());
     };
-    Err(Trouble::Filter(match header.why_ours() {
+    Err(Failure::Filter(match header.why_ours() {
         _ if text.starts_with("ERR unknown command") => format!(
             "the destination has no {}: what runs there does not know {}",
             filter.family.loadchunk(),
@@ -447,10 +452,10 @@ pub(super) fn load_header(
 /// Loads the header or a piece; the reply to that, which may be an error.
 fn load_chunk(
     destination: &mut Server,
-    filter: Filter<'_>,
+    filter: CopiedKey<'_>,
     iterator: u64,
     bytes: &[u8],
-) -> Result<Reply, Trouble> {
+) -> Result<Reply, Failure> {
     let (iterator, command) = (iterator.to_string(), filter.family.loadchunk());
     let load: [&[u8]; 4] = [
         command.as_bytes(),
@@ -476,11 +481,11 @@ fn keep(destination: &mut Server, temporary: &[u8]) {
 /// Fails unless the destination has what the source sent.
 pub(super) fn read_back(
     destination: &mut Server,
-    filter: Filter<'_>,
+    filter: CopiedKey<'_>,
     header: &Header,
     sent: Digest<'_, u64, Table<16>>,
     progress: &Progress,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let (temporary, family) = (filter.temporary, filter.family);
     keep(destination, temporary);
     ask_for_header(destination, temporary, family);
@@ -488,7 +493,7 @@ pub(super) fn read_back(
     destination.demand("PEXPIRE")?;
     let same = take_header(destination, temporary, family)?.bytes == header.bytes;
     let mut digest = CRC.digest();
-    let mut reader = Reader::new(destination, temporary, header, header.all())?;
+    let mut reader = PieceReader::new(destination, temporary, header, header.all())?;
     while let Some(piece) = reader.next(destination)? {
         digest.update(&piece);
         progress.advance(piece.len());
@@ -496,7 +501,7 @@ pub(super) fn read_back(
     if same && digest.finalize() == sent.finalize() {
         return Ok(());
     }
-    Err(Trouble::filter(
+    Err(Failure::filter(
         "read back from the destination, it is not what was sent",
     ))
 }
@@ -504,11 +509,11 @@ pub(super) fn read_back(
 /// Gives the filter its name, together with its end. Returns whether it was still to live.
 pub(super) fn publish(
     destination: &mut Server,
-    filter: Filter<'_>,
+    filter: CopiedKey<'_>,
     target: Target,
     end: Option<Instant>,
-) -> Result<bool, Trouble> {
-    let Filter { key, temporary, .. } = filter;
+) -> Result<bool, Failure> {
+    let CopiedKey { key, temporary, .. } = filter;
     let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_millis());
     if left == Some(0) {
         return Ok(false);
@@ -539,25 +544,25 @@ pub(super) fn publish(
     let done = replies.pop().unwrap_or(Reply::Null);
     match done.into_elements().as_deref() {
         Some([_, Reply::Error(text)]) => Err(not_renamed(text)),
-        Some([_, Reply::Integer(0)]) => Err(Trouble::filter(
+        Some([_, Reply::Integer(0)]) => Err(Failure::filter(
             "somebody else made a key of this name at the destination meanwhile",
         )),
         Some([_, _]) => Ok(true),
-        _ => Err(Trouble::filter(
+        _ => Err(Failure::filter(
             "somebody changed it at the destination meanwhile, so it was not replaced",
         )),
     }
 }
 
 /// Deletes a temporary key.
-pub(super) fn forget(destination: &mut Server, temporary: &[u8]) -> Result<(), Trouble> {
+pub(super) fn forget(destination: &mut Server, temporary: &[u8]) -> Result<(), Failure> {
     destination.drain()?;
     destination.call(&[b"DEL", temporary])?;
     Ok(())
 }
 
-fn not_renamed(text: &str) -> Trouble {
-    Trouble::Filter(format!(
+fn not_renamed(text: &str) -> Failure {
+    Failure::Filter(format!(
         "the destination does not let us rename the finished filter ({text}); MULTI, PEXPIRE, \
          PERSIST, RENAME and RENAMENX must be allowed there, so that nobody sees half a filter"
     ))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::question::Plan;
-use super::sizes::{Kind, Size};
+use super::sizes::{Choice, Size};
 use crate::failure::Failure;
 
 pub(super) fn render(plan: &Plan) -> Result<String, Failure> {
@@ -43,12 +43,12 @@ fn around(plan: &Plan) -> Vec<Value> {
     let mut around = Vec::new();
     for capacity in plan.capacities() {
         for rate in plan.rates() {
-            let bytes = |kind: Kind| plan.size(kind, capacity, rate).map(|size| size.bytes);
+            let bytes = |kind: Choice| plan.size(kind, capacity, rate).map(|size| size.bytes);
             around.push(json!({
                 "capacity": capacity,
                 "rate": rate,
-                "classic_bytes": bytes(Kind::Classic),
-                "blocked_bytes": bytes(Kind::Blocked),
+                "classic_bytes": bytes(Choice::Classic),
+                "blocked_bytes": bytes(Choice::Blocked),
             }));
         }
     }

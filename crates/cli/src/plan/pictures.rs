@@ -5,7 +5,7 @@ use everbloom::sizing::textbook;
 use everbloom_plot::{Axis, Chart, Line, label};
 
 use super::question::Plan;
-use super::sizes::{Kind, Size};
+use super::sizes::{Choice, Size};
 use crate::number::grouped;
 
 /// What a picture shows.
@@ -168,7 +168,7 @@ fn overfill(plan: &Plan) -> Chart {
     }
     let mut lines = Vec::new();
     for (colour, rate) in rates.into_iter().enumerate() {
-        for kind in [Kind::Classic, Kind::Blocked] {
+        for kind in [Choice::Classic, Choice::Blocked] {
             let Some(size) = plan.size(kind, plan.capacity(), rate) else {
                 continue;
             };
@@ -177,7 +177,7 @@ fn overfill(plan: &Plan) -> Chart {
             });
             let text = format!("{} {}", label::percent(rate), kind.name());
             let mut line = Line::curve(text, colour, points);
-            line.dashed = kind == Kind::Blocked;
+            line.dashed = kind == Choice::Blocked;
             lines.push(line);
         }
     }
@@ -195,12 +195,15 @@ fn overfill(plan: &Plan) -> Chart {
 
 fn memory(plan: &Plan) -> Chart {
     let (least, most) = ((plan.rate() / 1000.0).clamp(1e-12, 1e-6), 0.5);
-    let line = |kind: Kind, colour| {
+    let line = |kind: Choice, colour| {
         let sizes = factors(least, most).filter_map(|rate| plan.size(kind, plan.capacity(), rate));
         let points = sizes.map(|size| (size.rate, size.bytes as f64));
         Line::curve(kind.name(), colour, points.collect())
     };
-    let mut lines = vec![line(Kind::Classic, CLASSIC), line(Kind::Blocked, BLOCKED)];
+    let mut lines = vec![
+        line(Choice::Classic, CLASSIC),
+        line(Choice::Blocked, BLOCKED),
+    ];
     for (colour, other) in (2..).zip(&plan.others) {
         let bytes = |rate: f64| match other.name {
             "plain bitmap" => textbook::bits_with_hashes(plan.capacity() as f64, rate, 1.0) / 8.0,
@@ -211,7 +214,7 @@ fn memory(plan: &Plan) -> Chart {
     }
     let sets = plan.others.iter().take(2);
     let largest = sets.map(|other| other.bytes).fold(0.0, f64::max);
-    let smallest = plan.size(Kind::Classic, plan.capacity(), most);
+    let smallest = plan.size(Choice::Classic, plan.capacity(), most);
     let smallest = smallest.map_or(1.0, |size| size.bytes as f64);
     Chart {
         title: "Memory against error rate".into(),

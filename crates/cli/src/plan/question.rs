@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::sizes::{self, KINDS, Kind, Other, Size};
+use super::sizes::{self, CHOICES, Choice, Other, Size};
 use crate::failure::Failure;
 use crate::number::{self, grouped};
 
@@ -30,7 +30,7 @@ pub(super) struct Question {
 
 impl Question {
     /// The filter of a kind that answers it. The error says what to give instead.
-    fn answer(self, kind: Kind) -> Result<Option<Size>, Failure> {
+    fn answer(self, kind: Choice) -> Result<Option<Size>, Failure> {
         let hashes = self.hashes;
         match (self.capacity, self.rate, self.memory) {
             (Some(capacity), Some(rate), None) => Ok(kind.size(capacity, rate, hashes)),
@@ -76,23 +76,23 @@ impl Plan {
         window: Option<u64>,
     ) -> Result<Plan, Failure> {
         let nothing_fits = || question.nothing_fits();
-        let classic = question.answer(Kind::Classic)?.ok_or_else(nothing_fits)?;
-        let blocked = question.answer(Kind::Blocked)?.ok_or_else(nothing_fits)?;
+        let classic = question.answer(Choice::Classic)?.ok_or_else(nothing_fits)?;
+        let blocked = question.answer(Choice::Blocked)?.ok_or_else(nothing_fits)?;
         let capacity = classic.capacity.min(blocked.capacity);
         let rate = classic.rate.max(blocked.rate);
-        let common = |kind: Kind| {
+        let common = |kind: Choice| {
             let size = kind.size(capacity, rate, question.hashes);
             size.ok_or_else(nothing_fits)
         };
         Ok(Plan {
             question,
-            filters: KINDS
+            filters: CHOICES
                 .iter()
-                .chain(window.map(|_| &Kind::Windowed))
+                .chain(window.map(|_| &Choice::Windowed))
                 .filter_map(|kind| question.answer(*kind).ok().flatten())
                 .collect(),
-            classic: common(Kind::Classic)?,
-            blocked: common(Kind::Blocked)?,
+            classic: common(Choice::Classic)?,
+            blocked: common(Choice::Blocked)?,
             others: sizes::others(capacity, rate, item_bytes),
             overfill,
             window,
@@ -100,7 +100,7 @@ impl Plan {
     }
 
     /// A filter of a kind with the hashes that are given.
-    pub(super) fn size(&self, kind: Kind, capacity: u64, rate: f64) -> Option<Size> {
+    pub(super) fn size(&self, kind: Choice, capacity: u64, rate: f64) -> Option<Size> {
         kind.size(capacity, rate, self.question.hashes)
     }
 

@@ -5,9 +5,9 @@ use everbloom::sizing::BlockedSize;
 use everbloom::sizing::{LayerSize, Rounding, textbook};
 use everbloom::{Span, WindowedBloomFilter};
 
-/// What kinds of filters a plan compares.
+/// The filters that a plan compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Choice {
     Classic,
     ClassicGrowing,
     Blocked,
@@ -18,19 +18,19 @@ pub(super) enum Kind {
     Windowed,
 }
 
-pub(super) const KINDS: [Kind; 6] = [
-    Kind::Classic,
-    Kind::ClassicGrowing,
-    Kind::Blocked,
-    Kind::BlockedGrowing,
-    Kind::RedisBloom,
-    Kind::RedisBloomFixed,
+pub(super) const CHOICES: [Choice; 6] = [
+    Choice::Classic,
+    Choice::ClassicGrowing,
+    Choice::Blocked,
+    Choice::BlockedGrowing,
+    Choice::RedisBloom,
+    Choice::RedisBloomFixed,
 ];
 
 /// A filter as it will be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Size {
-    pub(super) kind: Kind,
+    pub(super) kind: Choice,
     pub(super) capacity: u64,
     /// The error rate asked for.
     pub(super) rate: f64,
@@ -38,16 +38,16 @@ pub(super) struct Size {
     pub(super) hashes: u32,
 }
 
-impl Kind {
+impl Choice {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Classic => "classic",
-            Kind::ClassicGrowing => "classic, may grow",
-            Kind::Blocked => "blocked",
-            Kind::BlockedGrowing => "blocked, may grow",
-            Kind::RedisBloom => "RedisBloom",
-            Kind::RedisBloomFixed => "RedisBloom, NONSCALING",
-            Kind::Windowed => "blocked, with a window",
+            Choice::Classic => "classic",
+            Choice::ClassicGrowing => "classic, may grow",
+            Choice::Blocked => "blocked",
+            Choice::BlockedGrowing => "blocked, may grow",
+            Choice::RedisBloom => "RedisBloom",
+            Choice::RedisBloomFixed => "RedisBloom, NONSCALING",
+            Choice::Windowed => "blocked, with a window",
         }
     }
 
@@ -60,13 +60,23 @@ impl Kind {
         let classic = |size: LayerSize| (size.bytes, size.hashes);
         let in_blocks = |size: BlockedSize| (size.bytes, size.hashes);
         let (bytes, hashes) = match self {
-            Kind::Classic => classic(LayerSize::new(capacity, rate, Rounding::Words)?),
+            Choice::Classic => classic(LayerSize::new(capacity, rate, Rounding::Words)?),
             // RedisBloom's sizes are those of the classic layout, which has its bits.
+<<<<<<< main
             Kind::ClassicGrowing | Kind::RedisBloom => classic(LayerSize::first(capacity, rate)?),
             Kind::RedisBloomFixed => classic(LayerSize::only(capacity, rate)?),
             Kind::Blocked => in_blocks(BlockedSize::new(capacity, rate)?),
             Kind::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate)?),
             Kind::Windowed => {
+=======
+            Choice::ClassicGrowing | Choice::RedisBloom => {
+                classic(LayerSize::first(capacity, rate, true)?)
+            }
+            Choice::RedisBloomFixed => classic(LayerSize::first(capacity, rate, false)?),
+            Choice::Blocked => in_blocks(BlockedSize::new(capacity, rate)?),
+            Choice::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate, true)?),
+            Choice::Windowed => {
+>>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
                 let window = Window {
                     // The length does not matter for the size.
                     span: Span::Ticks(1),
@@ -108,11 +118,11 @@ impl Kind {
     pub(super) fn of_bytes(self, bytes: u64, hashes: u32, capacity: u64) -> Option<Size> {
         let bits = bytes / self.unit() * self.unit() * 8;
         let (bytes, rate) = match self {
-            Kind::Classic => {
+            Choice::Classic => {
                 let size = LayerSize::from_bits(bits, hashes, Some(capacity))?;
                 (size.bytes, size.error_rate)
             }
-            Kind::Blocked => {
+            Choice::Blocked => {
                 let size = BlockedSize::from_bits(bits, hashes, Some(capacity))?;
                 (size.bytes, size.error_rate)
             }
@@ -130,7 +140,11 @@ impl Kind {
     /// What its bytes are a multiple of: a word, or a block.
     fn unit(self) -> u64 {
         match self {
+<<<<<<< main
             Kind::Blocked => u64::from(BlockedSize::BLOCK_BITS / 8),
+=======
+            Choice::Blocked => u64::from(blocked::BLOCK_BITS / 8),
+>>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
             _ => 8,
         }
     }
@@ -144,8 +158,13 @@ impl Kind {
         // A large first layer of the blocked layout keeps less of the rate for the layers to come,
         // so it takes fewer bits than one that is a little smaller.
         let (low, high) = match self {
+<<<<<<< main
             Kind::BlockedGrowing if !fits(BlockedSize::LARGE) => (0, BlockedSize::LARGE),
             Kind::BlockedGrowing => (BlockedSize::LARGE, 1 << 62),
+=======
+            Choice::BlockedGrowing if !fits(LARGE) => (0, LARGE),
+            Choice::BlockedGrowing => (LARGE, 1 << 62),
+>>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
             _ => (0, 1 << 62),
         };
         self.size(last(low, high, fits), rate, hashes)
@@ -176,7 +195,7 @@ impl Kind {
         // A blocked filter that may grow takes up to an eighth more than it must, so that its
         // layers have as many hashes as each other. A lower rate may spare that and fit, too.
         let below = match self {
-            Kind::BlockedGrowing => 150,
+            Choice::BlockedGrowing => 150,
             _ => 0,
         };
         let lower = (1..=below).map(|step| rounded_up(found * 0.99_f64.powi(step)));
@@ -222,9 +241,15 @@ impl Size {
     /// The error rate when the filter holds so many items and has not grown.
     pub(super) fn rate_at(&self, items: f64) -> f64 {
         match self.kind {
+<<<<<<< main
             Kind::Blocked | Kind::BlockedGrowing => {
                 let blocks = self.bits() as f64 / f64::from(BlockedSize::BLOCK_BITS);
                 BlockedSize::rate_at_load(items / blocks, self.hashes)
+=======
+            Choice::Blocked | Choice::BlockedGrowing => {
+                let blocks = self.bits() as f64 / f64::from(blocked::BLOCK_BITS);
+                blocked::block_error_rate(items / blocks, self.hashes)
+>>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
             }
             _ => textbook::error_rate(self.bits() as f64, self.hashes.into(), items),
         }
@@ -291,7 +316,7 @@ mod tests {
             let most = 1_u64 << rng.random_range(1..36);
             let capacity = rng.random_range(1..most);
             let rate = f64::exp(rng.random_range(f64::ln(1e-12)..f64::ln(0.2)));
-            for kind in KINDS {
+            for kind in CHOICES {
                 let there = kind.size(capacity, rate, None).unwrap();
                 let unit = if kind.name().starts_with("blocked") {
                     64
@@ -306,7 +331,11 @@ mod tests {
                     "{case} {back:?}"
                 );
                 // A large first layer in the blocked layout takes less than a small one.
+<<<<<<< main
                 if kind != Kind::BlockedGrowing || back.capacity < BlockedSize::LARGE {
+=======
+                if kind != Choice::BlockedGrowing || back.capacity < LARGE {
+>>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
                     let more = kind.size(back.capacity + 1, rate, None).unwrap();
                     assert!(more.bytes > there.bytes, "{case} {back:?}");
                     assert!(back.bytes + 2 * unit >= there.bytes, "{case} {back:?}");

@@ -3,7 +3,7 @@
 use everbloom_plot::label;
 
 use super::question::Plan;
-use super::sizes::{Kind, Size};
+use super::sizes::{Choice, Size};
 use crate::number::grouped;
 
 /// The most items that BF.RESERVE takes.
@@ -67,23 +67,23 @@ fn to_copy(plan: &Plan) -> String {
                 "In Rust: everbloom::BloomFilter::builder().layout(Layout::{kind:?}).bits({bits})\n\
                  \x20        .hashes({hashes}).capacity({capacity}).build()\n"
             ),
-            (Kind::RedisBloom, _) if capacity > RESERVE_MOST => {
+            (Choice::RedisBloom, _) if capacity > RESERVE_MOST => {
                 format!(
                     "BF.RESERVE takes at most {} items.\n",
                     grouped(RESERVE_MOST)
                 )
             }
-            (Kind::RedisBloom, _) => {
+            (Choice::RedisBloom, _) => {
                 format!("In RedisBloom: BF.RESERVE KEY {rate} {capacity}\n")
             }
-            (Kind::Blocked, _) => format!(
+            (Choice::Blocked, _) => format!(
                 "In Rust:       everbloom::BloomFilter::new({capacity}, {rate})\n\
                  In Python:     everbloom.BloomFilter({capacity}, {rate})\n"
             ),
-            (Kind::BlockedGrowing, _) if capacity <= RESERVE_MOST => {
+            (Choice::BlockedGrowing, _) if capacity <= RESERVE_MOST => {
                 format!("On everbloom:  BF.RESERVE KEY {rate} {capacity} LAYOUT BLOCKED\n")
             }
-            (Kind::Windowed, _) => {
+            (Choice::Windowed, _) => {
                 format!(
                     "With a window: BF.RESERVE KEY {rate} {capacity} WINDOW SECONDS {seconds}\n"
                 )
@@ -119,7 +119,7 @@ fn around(plan: &Plan) -> String {
     for capacity in plan.capacities() {
         text += &format!("{:>15}", grouped(capacity));
         for rate in plan.rates() {
-            let [classic, blocked] = [Kind::Classic, Kind::Blocked].map(|kind| {
+            let [classic, blocked] = [Choice::Classic, Choice::Blocked].map(|kind| {
                 let size = plan.size(kind, capacity, rate);
                 size.map_or("-".into(), |size: Size| label::bytes(size.bytes as f64))
             });

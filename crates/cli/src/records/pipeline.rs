@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::chunk::{Chunk, Digest, Digester};
 use super::input::Source;
 use super::keys::KeyOf;
-use super::reader::{Reader, Shared};
+use super::reader::{RecordReader, Shared};
 
 /// More would only wait for the thread that judges.
 const MOST_WORKERS: usize = 8;
@@ -69,7 +69,7 @@ impl Pipeline {
             // It has a receiver: that is here.
             let _ = empty.send(Chunk::default());
         }
-        let reader = Reader {
+        let reader = RecordReader {
             terminator,
             shared: Arc::clone(&shared),
             empty: refill,

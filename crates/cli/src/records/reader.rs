@@ -44,7 +44,7 @@ impl Shared {
 
 /// Reads all inputs. It takes empty chunks from `empty`, and gives chunk number i to worker i
 /// modulo their number.
-pub(crate) struct Reader {
+pub(crate) struct RecordReader {
     pub(crate) terminator: u8,
     pub(crate) shared: Arc<Shared>,
     pub(crate) empty: Receiver<Chunk>,
@@ -64,7 +64,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-impl Reader {
+impl RecordReader {
     pub(crate) fn run(&self, sources: &[Source]) {
         self.read_all(sources);
         self.shared.done.store(true, Ordering::Release);

@@ -8,7 +8,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::family::Family;
-use super::server::{Server, Trouble};
+use super::server::Server;
+use crate::failure::Failure;
 
 /// The bytes of a filter for each item that is asked for. A wrong piece of a filter at 1 % shows in
 /// one of a few hundred items.
@@ -46,7 +47,7 @@ impl Probes {
         second: &mut Server,
         other: &[u8],
         family: Family,
-    ) -> Result<[u64; 2], Trouble> {
+    ) -> Result<[u64; 2], Failure> {
         let mut rng = SmallRng::seed_from_u64(self.seed);
         let (mut only, mut left) = ([0, 0], self.count);
         while left > 0 {
@@ -71,7 +72,7 @@ impl Probes {
     }
 }
 
-fn ask(server: &mut Server, key: &[u8], family: Family, items: &[String]) -> Result<(), Trouble> {
+fn ask(server: &mut Server, key: &[u8], family: Family, items: &[String]) -> Result<(), Failure> {
     let mut request = vec![family.mexists().as_bytes(), key];
     request.extend(items.iter().map(String::as_bytes));
     server.prepare(&request);
@@ -79,7 +80,7 @@ fn ask(server: &mut Server, key: &[u8], family: Family, items: &[String]) -> Res
 }
 
 /// The answers; `None` when this user cannot ask.
-fn take(server: &mut Server, family: Family, count: usize) -> Result<Option<Vec<bool>>, Trouble> {
+fn take(server: &mut Server, family: Family, count: usize) -> Result<Option<Vec<bool>>, Failure> {
     let reply = server.reply()?;
     let cannot = |text: &str| text.starts_with("NOPERM") || text.starts_with("ERR unknown command");
     if reply.as_error().is_some_and(cannot) {

@@ -1,11 +1,13 @@
 //! Two filters, compared in bounded memory.
 
 use everbloom::redisbloom::{CuckooParts, FilterParts, LayerParts};
+use everbloom_commands::Parts;
 
 use super::answers;
-use super::dump::{Header, Parts, Reader, ask_for_header, take_header};
+use super::dump::{Header, PieceReader, ask_for_header, take_header};
 use super::family::Family;
-use super::server::{Server, Trouble};
+use super::server::Server;
+use crate::failure::Failure;
 use crate::filter::layout_name;
 use crate::number::{grouped, time};
 
@@ -142,7 +144,7 @@ pub(crate) fn compare(
     second: &mut Server,
     key: &[u8],
     family: Family,
-) -> Result<Difference, Trouble> {
+) -> Result<Difference, Failure> {
     ask_for_header(first, key, family);
     first.flush()?;
     ask_for_header(second, key, family);
@@ -150,7 +152,7 @@ pub(crate) fn compare(
     let a = take_header(first, key, family)?;
     let b = take_header(second, key, family)?;
     let Some(mut difference) = of_parts(&a.parts, &b.parts) else {
-        return Err(Trouble::filter("these are filters of different types"));
+        return Err(Failure::filter("these are filters of different types"));
     };
     if difference.parameter.is_some() || difference.generations == Generations::Unlike {
         return Ok(difference);
@@ -176,11 +178,11 @@ fn count_all_units(
     family: Family,
     headers: [&Header; 2],
     units: &mut [u64; 2],
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let ([first, second], [a, b]) = (servers, headers);
     let both = a.start.max(b.start)..a.end().min(b.end());
-    let mut left = Reader::new(first, key, a, both.clone())?;
-    let mut right = Reader::new(second, key, b, both)?;
+    let mut left = PieceReader::new(first, key, a, both.clone())?;
+    let mut right = PieceReader::new(second, key, b, both)?;
     // What is not yet compared of the last piece of each.
     let (mut x, mut y) = (Vec::new(), Vec::new());
     loop {

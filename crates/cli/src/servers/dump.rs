@@ -9,17 +9,18 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use everbloom::ScalableBloomFilter;
-use everbloom::redisbloom::{CuckooParts, FilterParts};
-use everbloom_commands::Filter;
+use everbloom::redisbloom::CuckooParts;
 use everbloom_commands::bf::dump::piece as piece_of;
 use everbloom_commands::format::header::{self, cuckoo};
 use everbloom_commands::piece::MAX_CHUNK;
+use everbloom_commands::{Filter, Parts};
 use everbloom_files::Value;
 use everbloom_files::rdb::restore;
 use everbloom_resp::Reply;
 
 use super::family::Family;
-use super::server::{Server, Trouble};
+use super::server::Server;
+use crate::failure::Failure;
 
 /// The commands of servers whose filters can be read: RedisBloom's, and valkey-bloom's, whose
 /// filters DUMP gives.
@@ -43,13 +44,6 @@ pub(crate) struct Header {
     pub(crate) length: u64,
     /// The filter itself, from a server without SCANDUMP.
     whole: Option<Rc<ScalableBloomFilter>>,
-}
-
-/// What a header says, by the family of the filter.
-#[derive(Clone, Debug)]
-pub(crate) enum Parts {
-    Bloom(FilterParts),
-    Cuckoo(CuckooParts),
 }
 
 impl Header {
@@ -144,7 +138,7 @@ pub(crate) fn take_header(
     server: &mut Server,
     key: &[u8],
     family: Family,
-) -> Result<Header, Trouble> {
+) -> Result<Header, Failure> {
     let header = match family {
         Family::Bloom => match server.reply()? {
             Reply::Error(text) if text.starts_with("ERR unknown command") => {
@@ -152,7 +146,7 @@ pub(crate) fn take_header(
                 server.flush()?;
                 match server.demand_long("DUMP", MAX_PAYLOAD)? {
                     Reply::Bulk(payload) => Header::of_payload(&payload),
-                    _ => return Err(Trouble::filter("it is there no more")),
+                    _ => return Err(Failure::filter("it is there no more")),
                 }
             }
             reply => Header::of_bloom(taken(server, family, reply)?.1),
@@ -162,7 +156,7 @@ pub(crate) fn take_header(
             parts.and_then(Header::of_cuckoo)
         }
     };
-    header.ok_or_else(|| Trouble::filter(format!("{} sent no valid header", server.name())))
+    header.ok_or_else(|| Failure::filter(format!("{} sent no valid header", server.name())))
 }
 
 /// The header of a filter.
@@ -170,7 +164,7 @@ pub(crate) fn header_of(
     server: &mut Server,
     key: &[u8],
     family: Family,
-) -> Result<Header, Trouble> {
+) -> Result<Header, Failure> {
     ask_for_header(server, key, family);
     server.flush()?;
     take_header(server, key, family)
@@ -197,7 +191,7 @@ fn cuckoo_parts(info: Reply) -> Option<CuckooParts> {
 }
 
 /// A piece, and the iterator that belongs to it. The piece behind the last one is empty.
-fn taken(server: &mut Server, family: Family, reply: Reply) -> Result<(i64, Vec<u8>), Trouble> {
+fn taken(server: &mut Server, family: Family, reply: Reply) -> Result<(i64, Vec<u8>), Failure> {
     let command = family.scandump();
     let reply = server.accepted(reply, command)?.into_elements();
     match reply.map(<[Reply; 2]>::try_from) {
@@ -210,7 +204,7 @@ fn taken(server: &mut Server, family: Family, reply: Reply) -> Result<(i64, Vec<
 /// Reads the pieces of a filter. It asks for a piece before the last one is used, so that the
 /// server works while we do.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct PieceReader {
     key: Vec<u8>,
     family: Family,
     /// Where the next piece begins.
@@ -220,14 +214,14 @@ pub(crate) struct Reader {
     whole: Option<Rc<ScalableBloomFilter>>,
 }
 
-impl Reader {
+impl PieceReader {
     /// Reads these bytes of the filter with this header.
     pub(crate) fn new(
         server: &mut Server,
         key: &[u8],
         header: &Header,
         bytes: Range<u64>,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Failure> {
         let reader = Self {
             key: key.to_vec(),
             family: header.family(),
@@ -239,7 +233,7 @@ impl Reader {
         Ok(reader)
     }
 
-    fn ask(&self, server: &mut Server) -> Result<(), Trouble> {
+    fn ask(&self, server: &mut Server) -> Result<(), Failure> {
         if self.at < self.end && self.whole.is_none() {
             let iterator = (self.at + 1).to_string();
             let command = self.family.scandump().as_bytes();
@@ -250,7 +244,7 @@ impl Reader {
     }
 
     /// The next piece; `None` at the end.
-    pub(crate) fn next(&mut self, server: &mut Server) -> Result<Option<Vec<u8>>, Trouble> {
+    pub(crate) fn next(&mut self, server: &mut Server) -> Result<Option<Vec<u8>>, Failure> {
         if self.at >= self.end {
             return Ok(None);
         }
@@ -268,7 +262,7 @@ impl Reader {
         let end = self.at.saturating_add(long);
         if piece.is_empty() {
             // It was deleted, emptied, or replaced by a smaller one.
-            return Err(Trouble::filter("it changed while it was read"));
+            return Err(Failure::filter("it changed while it was read"));
         }
         let announced = u64::try_from(next).ok();
         if piece.len() > MAX_CHUNK || end > self.end || announced != end.checked_add(1) {

@@ -29,38 +29,16 @@ const OF_THE_SERVER: &[&str] = &[
     "CLUSTERDOWN",
 ];
 
-/// Why a filter, or all filters, could not be read or written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
-    /// The server is gone, takes nothing now, or what it says makes no sense.
-    #[error("{0}")]
-    Server(String),
-    /// This filter cannot be read or written. Others can.
-    #[error("{0}")]
-    Filter(String),
-}
-
-impl Trouble {
-    pub(crate) fn filter(why: impl Into<String>) -> Self {
-        Self::Filter(why.into())
-    }
-
-    /// The failure that ends the subcommand. `then` says what to do next.
-    pub(crate) fn into_failure(self, then: &str) -> Failure {
-        Failure::Other(format!("{self}{then}"))
-    }
-}
-
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Content {
     Nothing,
     Filter(Family),
     /// Redis's name of the type.
     Other(String),
 }
 
-impl Kind {
+impl Content {
     /// From the answer to TYPE.
     pub(crate) fn of(reply: &Reply) -> Option<Self> {
         let name = reply.as_bytes()?;
@@ -137,7 +115,7 @@ impl Server {
         let mut request = vec!["COMMAND".as_bytes(), b"INFO"];
         request.extend(commands.iter().map(|command| command.as_bytes()));
         let reply = self.call(&request);
-        let reply = reply.map_err(|trouble| trouble.into_failure(""))?;
+        let reply = reply?;
         // An error is no answer: a user may be allowed BF.* and not COMMAND.
         let found = reply.into_elements().unwrap_or_default();
         match commands.first() {
@@ -166,14 +144,14 @@ impl Server {
 
     /// Prepares for the next key: forgets what was asked for the last one, and goes back to the
     /// node of the URL.
-    pub(crate) fn settle(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
         self.drain()?;
         self.elsewhere = None;
         Ok(())
     }
 
     /// Reads the replies that nobody has read.
-    pub(crate) fn drain(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn drain(&mut self) -> Result<(), Failure> {
         self.flush()?;
         let node = self.node();
         while node.pending > 0 {
@@ -183,25 +161,25 @@ impl Server {
     }
 
     /// What a key holds. What is sent from now on goes to the node that has the key.
-    pub(crate) fn find(&mut self, key: &[u8]) -> Result<Kind, Trouble> {
+    pub(crate) fn find(&mut self, key: &[u8]) -> Result<Content, Failure> {
         self.settle()?;
         for _ in 0..REDIRECTIONS {
             let reply = self.call(&[b"TYPE", key])?;
-            if let Some(kind) = Kind::of(&reply) {
+            if let Some(kind) = Content::of(&reply) {
                 return Ok(kind);
             }
             let text = reply.as_error().unwrap_or("an answer that is no type");
             match moved(text) {
                 Some(place) => self.turn_to(place)?,
-                None => return Err(Trouble::Filter(format!("{}: {text}", self.name()))),
+                None => return Err(Failure::Filter(format!("{}: {text}", self.name()))),
             }
         }
-        Err(Trouble::filter(
+        Err(Failure::filter(
             "the nodes of the Cluster send each other the key",
         ))
     }
 
-    fn turn_to(&mut self, mut place: (String, u16)) -> Result<(), Trouble> {
+    fn turn_to(&mut self, mut place: (String, u16)) -> Result<(), Failure> {
         // A node that does not know its own address names none.
         if let Place::Tcp { host, .. } = &self.target.place
             && place.0.is_empty()
@@ -212,7 +190,7 @@ impl Server {
             let target = self.target.elsewhere(&place.0, place.1);
             let name = Url::from(target.place.clone()).to_string();
             let node = Node::connect(name.clone(), &target);
-            let lost = |error| Trouble::Server(format!("{name}: {error}"));
+            let lost = |error| Failure::Other(format!("{name}: {error}"));
             self.others.insert(place.clone(), node.map_err(lost)?);
         }
         self.elsewhere = Some(place);
@@ -235,25 +213,25 @@ impl Server {
     }
 
     /// Sends what was prepared.
-    pub(crate) fn flush(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         let node = self.node();
         let sent = node.client.flush();
         sent.map_err(|source| node.lost(source))
     }
 
     /// The reply to the oldest request without one, which may be an error.
-    pub(crate) fn reply(&mut self) -> Result<Reply, Trouble> {
+    pub(crate) fn reply(&mut self) -> Result<Reply, Failure> {
         self.node().reply()
     }
 
-    /// Like `reply`, but an error reply becomes the filter's trouble. `what` names the request.
-    pub(crate) fn demand(&mut self, what: &str) -> Result<Reply, Trouble> {
+    /// Like `reply`, but an error reply becomes the filter's failure. `what` names the request.
+    pub(crate) fn demand(&mut self, what: &str) -> Result<Reply, Failure> {
         let reply = self.reply()?;
         self.accepted(reply, what)
     }
 
     /// Like `demand`, for a reply of at most `longest` bytes.
-    pub(crate) fn demand_long(&mut self, what: &str, longest: usize) -> Result<Reply, Trouble> {
+    pub(crate) fn demand_long(&mut self, what: &str, longest: usize) -> Result<Reply, Failure> {
         self.node().client.accept(longest);
         let reply = self.demand(what);
         self.node().client.accept(LONGEST);
@@ -261,25 +239,25 @@ impl Server {
     }
 
     /// The reply, unless it is an error.
-    pub(crate) fn accepted(&mut self, reply: Reply, what: &str) -> Result<Reply, Trouble> {
+    pub(crate) fn accepted(&mut self, reply: Reply, what: &str) -> Result<Reply, Failure> {
         match reply {
             Reply::Error(text) => {
                 let name = &self.node().name;
-                Err(Trouble::Filter(format!("{name} refused {what}: {text}")))
+                Err(Failure::Filter(format!("{name} refused {what}: {text}")))
             }
             reply => Ok(reply),
         }
     }
 
     /// Sends one request and waits for its reply, which may be an error.
-    pub(crate) fn call(&mut self, request: &[&[u8]]) -> Result<Reply, Trouble> {
+    pub(crate) fn call(&mut self, request: &[&[u8]]) -> Result<Reply, Failure> {
         self.prepare(request);
         self.flush()?;
         self.reply()
     }
 
-    /// The trouble when a server answers something that is not an answer.
-    pub(crate) fn odd(&mut self, command: &'static str) -> Trouble {
+    /// The failure when a server answers something that is not an answer.
+    pub(crate) fn odd(&mut self, command: &'static str) -> Failure {
         self.node().lost(ClientError::Unexpected { command })
     }
 }
@@ -294,19 +272,19 @@ impl Node {
         })
     }
 
-    fn reply(&mut self) -> Result<Reply, Trouble> {
+    fn reply(&mut self) -> Result<Reply, Failure> {
         let reply = self.client.answer().map_err(|source| self.lost(source))?;
         self.pending = self.pending.saturating_sub(1);
         match reply {
             Reply::Error(text) if is_of_the_server(&text) => {
-                Err(Trouble::Server(format!("{} refuses: {text}", self.name)))
+                Err(Failure::Other(format!("{} refuses: {text}", self.name)))
             }
             reply => Ok(reply),
         }
     }
 
-    fn lost(&self, error: ClientError) -> Trouble {
-        Trouble::Server(format!("{}: {error}", self.name))
+    fn lost(&self, error: ClientError) -> Failure {
+        Failure::Other(format!("{}: {error}", self.name))
     }
 }
 

@@ -3,8 +3,9 @@
 use everbloom_resp::Reply;
 
 use super::family::Family;
-use super::server::{Kind, Server, Trouble};
+use super::server::{Content, Server};
 use super::temporary;
+use crate::failure::Failure;
 
 /// How many keys a SCAN looks at.
 const PAGE: &str = "1000";
@@ -38,7 +39,7 @@ impl Walk {
     ///
     /// One walk over all types tells what is left. `SCAN ... TYPE` would need a walk for each type,
     /// and each looks at all keys.
-    pub(crate) fn page(&mut self, server: &mut Server) -> Result<Option<Page>, Trouble> {
+    pub(crate) fn page(&mut self, server: &mut Server) -> Result<Option<Page>, Failure> {
         let Some(cursor) = self.cursor.take() else {
             return Ok(None);
         };
@@ -70,7 +71,7 @@ fn taken_apart(step: Vec<Reply>) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
 }
 
 /// Which of the keys are filters.
-fn sort_out(server: &mut Server, mut keys: Vec<Vec<u8>>) -> Result<Page, Trouble> {
+fn sort_out(server: &mut Server, mut keys: Vec<Vec<u8>>) -> Result<Page, Failure> {
     // Another copy works on these.
     keys.retain(|key| !temporary::is_one(key));
     for key in &keys {
@@ -79,11 +80,11 @@ fn sort_out(server: &mut Server, mut keys: Vec<Vec<u8>>) -> Result<Page, Trouble
     server.flush()?;
     let mut page = Page::default();
     for key in keys {
-        match server.demand("TYPE").map(|reply| Kind::of(&reply))? {
-            Some(Kind::Filter(family)) => page.filters.push((key, family)),
-            Some(Kind::Other(_)) => page.others += 1,
+        match server.demand("TYPE").map(|reply| Content::of(&reply))? {
+            Some(Content::Filter(family)) => page.filters.push((key, family)),
+            Some(Content::Other(_)) => page.others += 1,
             // It has just been deleted, or has expired.
-            Some(Kind::Nothing) => {}
+            Some(Content::Nothing) => {}
             None => return Err(server.odd("TYPE")),
         }
     }
