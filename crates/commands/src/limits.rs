@@ -3,11 +3,13 @@
 use everbloom::host::Limit;
 
 /// The longest piece of a dump, in bytes.
-pub(crate) static CHUNK_BYTES: Limit = Limit::new("piece of SCANDUMP", 1, crate::piece::MAX_CHUNK);
+pub(crate) const MAX_CHUNK: usize = 16 << 20;
+pub(crate) static CHUNK_BYTES: Limit = Limit::new("piece of SCANDUMP", 1, MAX_CHUNK);
 
-/// How many items of a cuckoo filter are hashed and prefetched together.
-pub(crate) static GROUP: Limit =
-    Limit::new("cuckoo items together", 1, crate::cf::insertion::GROUP);
+/// The most items of a cuckoo filter that are hashed, and their memory prefetched, before the first
+/// is tried.
+pub(crate) const MAX_GROUP: usize = 32;
+pub(crate) static GROUP: Limit = Limit::new("cuckoo items together", 1, MAX_GROUP);
 
 /// All of them.
 pub static ALL: [&Limit; 2] = [&CHUNK_BYTES, &GROUP];

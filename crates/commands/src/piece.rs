@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::limits;
 
 /// The longest piece, in bytes.
-pub const MAX_CHUNK: usize = 16 << 20;
+pub const MAX_CHUNK: usize = limits::MAX_CHUNK;
 
 /// A piece of a dump.
 #[derive(Clone, Debug, PartialEq)]

@@ -391,7 +391,7 @@ fn short_head(buf: &[u8], at: usize, seen: usize, mark: u8) -> Option<(usize, us
         return None;
     }
     let rest = buf.get(at..)?;
-    let &[first, tens, b'\r', _] = rest.first_chunk::<4>()? else {
+    let &[first, ones, b'\r', _] = rest.first_chunk::<4>()? else {
         let &[first, tens, ones, b'\r', _] = rest.first_chunk::<5>()? else {
             return None;
         };
@@ -404,11 +404,11 @@ fn short_head(buf: &[u8], at: usize, seen: usize, mark: u8) -> Option<(usize, us
             at + 5,
         ));
     };
-    if first != mark || !tens.is_ascii_digit() {
+    if first != mark || !ones.is_ascii_digit() {
         return None;
     }
     examined(4);
-    Some((usize::from(tens - b'0'), at + 4))
+    Some((usize::from(ones - b'0'), at + 4))
 }
 
 /// The length in the head of an argument at `at`, in any form.

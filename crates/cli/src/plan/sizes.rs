@@ -76,7 +76,7 @@ impl Choice {
             Choice::Blocked => in_blocks(BlockedSize::new(capacity, rate)?),
             Choice::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate, true)?),
             Choice::Windowed => {
->>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
+>>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
                 let window = Window {
                     // The length does not matter for the size.
                     span: Span::Ticks(1),
@@ -144,7 +144,7 @@ impl Choice {
             Kind::Blocked => u64::from(BlockedSize::BLOCK_BITS / 8),
 =======
             Choice::Blocked => u64::from(blocked::BLOCK_BITS / 8),
->>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
+>>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
             _ => 8,
         }
     }
@@ -164,7 +164,7 @@ impl Choice {
 =======
             Choice::BlockedGrowing if !fits(LARGE) => (0, LARGE),
             Choice::BlockedGrowing => (LARGE, 1 << 62),
->>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
+>>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
             _ => (0, 1 << 62),
         };
         self.size(last(low, high, fits), rate, hashes)
@@ -249,7 +249,7 @@ impl Size {
             Choice::Blocked | Choice::BlockedGrowing => {
                 let blocks = self.bits() as f64 / f64::from(blocked::BLOCK_BITS);
                 blocked::block_error_rate(items / blocks, self.hashes)
->>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
+>>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
             }
             _ => textbook::error_rate(self.bits() as f64, self.hashes.into(), items),
         }
@@ -335,7 +335,7 @@ mod tests {
                 if kind != Kind::BlockedGrowing || back.capacity < BlockedSize::LARGE {
 =======
                 if kind != Choice::BlockedGrowing || back.capacity < LARGE {
->>>>>>> 583c3b4f26ceed4e6de01c1a7664e9978c067a44
+>>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
                     let more = kind.size(back.capacity + 1, rate, None).unwrap();
                     assert!(more.bytes > there.bytes, "{case} {back:?}");
                     assert!(back.bytes + 2 * unit >= there.bytes, "{case} {back:?}");

@@ -5,7 +5,6 @@
 
 use smallvec::SmallVec;
 
-use super::insertion::GROUP;
 use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::limits;
@@ -49,7 +48,7 @@ fn remove(
     let filter = filter(slot, CommandError::CuckooNotFound)?;
     for group in requests.chunks(limits::GROUP.get()) {
         let ahead = group.iter().map(|[_, _, item]| filter.prepare(*item));
-        let prepared: SmallVec<[Prepared; GROUP]> = ahead.collect();
+        let prepared: SmallVec<[Prepared; limits::MAX_GROUP]> = ahead.collect();
         for (request, prepared) in group.iter().zip(prepared) {
             let found = filter.remove_prepared(prepared);
             if found {

@@ -29,9 +29,6 @@ pub(super) static REPLAYED: Replayed = Replayed {
     repeats: true,
 };
 
-/// The most items that are hashed, and their memory prefetched, before the first is tried.
-pub(crate) const GROUP: usize = 32;
-
 /// The filter in the slot. If it is created, with `missing`, `insertion` gets its header.
 ///
 /// A filter that has as many tables as it may have is refused. RedisBloom asks this once for a
@@ -74,7 +71,7 @@ pub(super) fn insert_items<'a>(
     let mut answered = 0;
     loop {
         let group = items.by_ref().take(limits::GROUP.get());
-        let group: SmallVec<[(&[u8], Prepared); GROUP]> =
+        let group: SmallVec<[(&[u8], Prepared); limits::MAX_GROUP]> =
             group.map(|item| (item, filter.prepare(item))).collect();
         if group.is_empty() {
             return answered;

@@ -13,13 +13,31 @@
 use std::io::{self, Read};
 
 use super::line::FileInfo;
-use super::manifest::{BaseFormat, Manifest, Names, Part, ReadManifestError};
+use super::manifest::{BaseFormat, Manifest, Names, Part, ReadManifestError, adopt};
 use crate::storage::Storage;
 
 /// The longest list of files of a log that is being begun.
 const MAX_LIST_BYTES: u64 = 64 << 10;
 
 impl Manifest {
+    /// The manifest of a data directory; one that names nothing when there is no log.
+    ///
+    /// It must account for the files of the log that lie beside it. Files of a log whose beginning
+    /// was interrupted become history.
+    ///
+    /// An old-style log, one file in the data directory itself, is adopted as Redis adopts it: it
+    /// becomes the base, and is moved to the directory of the log under its own name. That happens
+    /// where the log has no files, or where an adoption was interrupted after its first step. A
+    /// crash at any point leaves what the next start takes up.
+    pub fn load(storage: &dyn Storage, names: &Names) -> Result<Self, ReadManifestError> {
+        let manifest = checked(Manifest::read(storage, names)?, storage, names)?;
+        let old = names.old_style();
+        adopt(storage, names, manifest).map_err(|source| ReadManifestError::Storage {
+            file: old.to_owned(),
+            source,
+        })
+    }
+
     /// The numbered files in the directory of the log that this manifest does not name.
     pub fn strays(&self, storage: &dyn Storage, names: &Names) -> io::Result<Vec<FileInfo>> {
         let found = match storage.list(names.dir()) {
@@ -61,7 +79,7 @@ impl Manifest {
 
 /// The manifest if it accounts for all files. Files of a log whose beginning was interrupted are in
 /// its history.
-pub(super) fn checked(
+fn checked(
     mut manifest: Manifest,
     storage: &dyn Storage,
     names: &Names,

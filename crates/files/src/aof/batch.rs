@@ -7,7 +7,8 @@
 
 use everbloom_resp::{Batch, Limits, RequestParser};
 
-use super::reader::MAX_ARGS;
+/// The most arguments of a command, its name included: what Redis reads of a client at most.
+pub(super) const MAX_ARGS: u64 = (1 << 31) - 1;
 
 /// Whole units of a log, with the `MULTI` and `EXEC` of transactions among their commands.
 #[derive(Clone, Copy, Debug)]

@@ -79,14 +79,14 @@ pub enum Problem {
 }
 
 /// What the type letter of a line says.
-pub(super) enum Kind {
+pub(super) enum FileType {
     Base,
     History,
     Increment,
 }
 
 /// Reads a line, its line feed included.
-pub(super) fn parse_line(line: &[u8]) -> Result<(FileInfo, Kind), Problem> {
+pub(super) fn parse_line(line: &[u8]) -> Result<(FileInfo, FileType), Problem> {
     let Some(text) = line.strip_suffix(b"\n") else {
         return Err(Problem::Unended);
     };
@@ -142,11 +142,11 @@ fn parse_seq(value: &[u8]) -> Result<u64, Problem> {
         .ok_or_else(|| Problem::Number(lossy(value)))
 }
 
-fn parse_kind(value: &[u8]) -> Result<Kind, Problem> {
+fn parse_kind(value: &[u8]) -> Result<FileType, Problem> {
     match value {
-        b"b" => Ok(Kind::Base),
-        b"h" => Ok(Kind::History),
-        b"i" => Ok(Kind::Increment),
+        b"b" => Ok(FileType::Base),
+        b"h" => Ok(FileType::History),
+        b"i" => Ok(FileType::Increment),
         _ => Err(Problem::Type(lossy(value))),
     }
 }

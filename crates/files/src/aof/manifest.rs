@@ -20,8 +20,7 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
-use super::account;
-use super::line::{FileInfo, Kind, MAX_LINE_BYTES, Problem, parse_line, push_name};
+use super::line::{FileInfo, FileType, MAX_LINE_BYTES, Problem, parse_line, push_name};
 use crate::storage::Storage;
 
 /// The largest manifest that is read: thousands of times one that a server leaves behind.
@@ -213,12 +212,12 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn add(&mut self, info: FileInfo, kind: &Kind) -> Result<(), Problem> {
+    fn add(&mut self, info: FileInfo, kind: &FileType) -> Result<(), Problem> {
         match kind {
-            Kind::Base if self.base.is_some() => return Err(Problem::SecondBase(info.name)),
-            Kind::Base => self.base = Some(info),
-            Kind::History => self.history.push(info),
-            Kind::Increment => {
+            FileType::Base if self.base.is_some() => return Err(Problem::SecondBase(info.name)),
+            FileType::Base => self.base = Some(info),
+            FileType::History => self.history.push(info),
+            FileType::Increment => {
                 let after = self.increments.last().map_or(0, |last| last.seq);
                 if info.seq <= after {
                     return Err(Problem::NotRising {
@@ -347,24 +346,6 @@ impl Manifest {
         }
     }
 
-    /// The manifest of a data directory; one that names nothing when there is no log.
-    ///
-    /// It must account for the files of the log that lie beside it. Files of a log whose beginning
-    /// was interrupted become history.
-    ///
-    /// An old-style log, one file in the data directory itself, is adopted as Redis adopts it: it
-    /// becomes the base, and is moved to the directory of the log under its own name. That happens
-    /// where the log has no files, or where an adoption was interrupted after its first step. A
-    /// crash at any point leaves what the next start takes up.
-    pub fn load(storage: &dyn Storage, names: &Names) -> Result<Self, ReadManifestError> {
-        let manifest = account::checked(Manifest::read(storage, names)?, storage, names)?;
-        let old = names.old_style();
-        adopt(storage, names, manifest).map_err(|source| ReadManifestError::Storage {
-            file: old.to_owned(),
-            source,
-        })
-    }
-
     /// Replaces the manifest on the disk by this one.
     ///
     /// One that would not read back is refused: one that names nothing, or a file whose name is so
@@ -401,7 +382,7 @@ fn read_all(storage: &dyn Storage, file: &str) -> io::Result<Vec<u8>> {
 }
 
 /// Takes an old-style log in, if there is one to take in.
-fn adopt(storage: &dyn Storage, names: &Names, found: Manifest) -> io::Result<Manifest> {
+pub(super) fn adopt(storage: &dyn Storage, names: &Names, found: Manifest) -> io::Result<Manifest> {
     let old = names.old_style();
     let base = FileInfo {
         name: old.to_owned(),

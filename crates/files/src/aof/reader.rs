@@ -15,15 +15,12 @@ use std::io::{self, BufRead, BufReader, Read};
 use everbloom_resp::Batch;
 use thiserror::Error;
 
-use super::batch::{Commands, whole_units};
+use super::batch::{Commands, MAX_ARGS, whole_units};
 use super::covered::whole_command;
 use crate::limits::{LOG_AHEAD_BYTES, LOG_BUFFER_BYTES};
 
 /// The longest annotation with its line feed, as Redis reads it.
 const MAX_ANNOTATION: u64 = 1024;
-
-/// The most arguments of a command, its name included: what Redis reads of a client at most.
-pub(super) const MAX_ARGS: u64 = (1 << 31) - 1;
 
 /// One command of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
