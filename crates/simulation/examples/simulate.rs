@@ -6,6 +6,10 @@ use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use everbloom_simulation::{Plan, play, report};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -10,6 +10,7 @@
 //! | [`window`] | the same for windows |
 //! | [`server`] | the real server on the simulated disk and machine, and its clients |
 //! | [`world`] | does the steps, and compares the server with the model |
+//! | [`work`] | how much memory a command takes for a moment |
 //! | [`shrink`] | leaves out steps as long as the failure stays |
 //!
 //! A step depends on no other one, so any of them can be left out.
@@ -38,6 +39,7 @@ pub mod report;
 pub mod server;
 pub mod shrink;
 pub mod window;
+pub mod work;
 pub mod world;
 
 pub use plan::Plan;

@@ -55,6 +55,9 @@ pub fn is_refusal(reply: &Reply) -> bool {
     codes.iter().any(|code| text.starts_with(code)) || text.contains("nsufficient memory")
 }
 
+/// From this capacity on the rate of a filter is checked.
+const LEAST_CAPACITY: u64 = 100;
+
 type Verdict = Result<(), String>;
 
 /// A command that frees memory is not refused for want of memory.
@@ -87,6 +90,11 @@ fn expect(reply: &Reply, wanted: &Reply) -> Verdict {
 
 fn int(number: usize) -> Reply {
     Reply::Integer(number as i64)
+}
+
+/// The rate of a blocked filter. With few items, that of the filter at hand is far from it by chance.
+fn promised(rate: &str, capacity: u64) -> Option<f64> {
+    (capacity >= LEAST_CAPACITY).then(|| rate.parse().unwrap())
 }
 
 impl Model {
@@ -160,7 +168,10 @@ impl Model {
                 bloom.items.clear();
                 bloom.rate = None;
             }
-            Value::Window(window) => window.items.clear(),
+            Value::Window(window) => {
+                window.items.clear();
+                window.rate = None;
+            }
             Value::Cuckoo(items) => items.clear(),
         }
         self.put(to, value);
@@ -242,8 +253,11 @@ impl Model {
                 }
                 Ok(())
             }
-            // It answers with the rate to expect, or refuses; the items stay.
-            Op::Shrink(..) | Op::Config(..) | Op::Other(_) => Ok(()),
+            Op::Shrink(key, _) => {
+                self.shrink(key, now);
+                Ok(())
+            }
+            Op::Config(..) | Op::Other(_) => Ok(()),
         }
     }
 
@@ -323,17 +337,18 @@ impl Model {
                 ..
             } => Value::Bloom(Bloom {
                 items: Default::default(),
-                rate: (*kind == Kind::Blocked && *capacity >= 64).then(|| rate.parse().unwrap()),
+                rate: promised(rate, *capacity).filter(|_| *kind == Kind::Blocked),
             }),
             Shape::Window {
+                rate,
                 capacity,
                 seconds,
                 generations,
-                ..
             } => Value::Window(Window {
                 span_ms: seconds * 1000,
                 capacity: *capacity,
                 generations: *generations,
+                rate: promised(rate, *capacity),
                 latest: now,
                 added: 0,
                 advanced: 0,
@@ -444,6 +459,15 @@ impl Model {
         }
     }
 
+    /// The rate that a filter must keep, if it must.
+    pub fn rate(value: &Value) -> Option<f64> {
+        match value {
+            Value::Bloom(bloom) => bloom.rate,
+            Value::Window(window) => window.rate,
+            _ => None,
+        }
+    }
+
     fn ask(&self, name: &str, from: u32, count: u32, reply: &Reply, now: u64) -> Verdict {
         let Some(key) = self.get(name, now) else {
             return Ok(());
@@ -489,6 +513,17 @@ impl Model {
             }
         }
         Ok(())
+    }
+
+    /// It answers with the rate to expect, or refuses; the items stay.
+    fn shrink(&mut self, name: &str, now: u64) {
+        if let Some(Key {
+            value: Value::Bloom(bloom),
+            ..
+        }) = self.get_mut(name, now)
+        {
+            bloom.rate = None;
+        }
     }
 
     fn clear(&mut self, name: &str, reply: &Reply, now: u64) -> Verdict {

@@ -117,6 +117,17 @@ impl Plan {
                 false => steps.push(draw.step()),
             }
         }
+        // A generator of its own, so that the steps before stay as they are.
+        let mut draw = Draw {
+            random: Random(!seed),
+            big,
+        };
+        if draw.random.chance(20) {
+            steps.extend(draw.merged_windows());
+        }
+        if big && draw.random.chance(50) {
+            steps.extend(draw.dropped_under_a_reader());
+        }
         steps.push(Step::Check);
         steps.push(Step::Restart(End::Stop));
         Plan {
@@ -303,6 +314,70 @@ impl Draw {
         }
         steps.extend([Step::Thread(0, 50), Step::Thread(1, 50), Step::Check]);
         steps
+    }
+
+    /// Windows whose generations are full are merged, and filled further: a merge counts what is still to come.
+    fn merged_windows(&mut self) -> Vec<Step> {
+        let generations = self.random.pick(&[1, 1, 2]);
+        // Each addition is of other items, and those end below 2400.
+        let each = 60 + self.random.below(680 / (generations as usize + 1) - 60) as u32;
+        let shape = Shape::Window {
+            rate: "0.1",
+            capacity: (each * generations).into(),
+            seconds: 60,
+            generations: generations.into(),
+        };
+        let (to, from) = ("w0".to_owned(), "w1".to_owned());
+        let unlimited = Op::Config("maxmemory", "0".into());
+        let begun = vec![unlimited, Op::Flush("FLUSHALL")];
+        let mut steps = vec![Step::Disk(Fault::Heals), Step::Send(0, begun)];
+        let mut item = 0;
+        for key in [&to, &from] {
+            let mut ops = vec![Op::Reserve(key.clone(), shape.clone())];
+            for _ in 0..generations {
+                let count = each + self.random.below(each as usize) as u32;
+                ops.push(Op::Add(key.clone(), item, count));
+                ops.push(Op::Advance(key.clone(), 1));
+                item += count;
+            }
+            steps.push(Step::Send(0, ops));
+        }
+        let merge = Op::Merge(to.clone(), vec![from]);
+        steps.extend([Step::Send(0, vec![merge]), Step::Thread(0, 200)]);
+        for _ in 0..3 {
+            let add = Op::Add(to.clone(), item, each);
+            steps.extend([Step::Send(0, vec![add]), Step::Check]);
+            item += each;
+        }
+        steps
+    }
+
+    /// A window drops a large generation while a snapshot reads it.
+    fn dropped_under_a_reader(&mut self) -> Vec<Step> {
+        let shape = Shape::Window {
+            rate: "0.01",
+            capacity: 200_000 + self.random.below(1_000_000) as u64,
+            seconds: 0,
+            generations: 1,
+        };
+        let key = self.key(Family::Window);
+        let unlimited = Op::Config("maxmemory", "0".into());
+        let begun = vec![
+            unlimited,
+            Op::Flush("FLUSHALL"),
+            Op::Reserve(key.clone(), shape),
+        ];
+        let (item, count) = self.items(Family::Window);
+        let begun = [begun, vec![Op::Add(key.clone(), item, count)]].concat();
+        vec![
+            Step::Disk(Fault::Heals),
+            Step::Thread(0, 1000),
+            Step::Send(0, begun),
+            Step::Send(0, vec![Op::Other("BGSAVE")]),
+            Step::Thread(0, 1 + self.random.below(4)),
+            Step::Send(1, vec![Op::Advance(key, 2)]),
+            Step::Thread(0, 1000),
+        ]
     }
 
     fn pass(&mut self) -> i64 {

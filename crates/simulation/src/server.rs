@@ -20,6 +20,7 @@ use everbloom_store::persistence::{LogState, Persistence, load, log, schedule};
 use crate::crashing::CrashingDisk;
 use crate::machine::Simulated;
 use crate::op::{Words, all_keys};
+use crate::work::measure;
 
 /// The server.
 #[derive(Debug)]
@@ -272,6 +273,8 @@ pub struct Progress {
     pub position: u64,
     /// Whether the first of them was made by a thread.
     pub offloaded: bool,
+    /// How many bytes more than before there were at most.
+    pub taken: usize,
 }
 
 impl Connection {
@@ -351,7 +354,8 @@ impl Connection {
         };
         let mut replies = Vec::new();
         // A batch with many replies goes on when its client has read them.
-        let Executed { next, work } = execute(&mut turn, &batch, &args, first, finished);
+        let run = || execute(&mut turn, &batch, &args, first, finished);
+        let (Executed { next, work }, taken) = measure(run);
         decode_all(turn.out, &mut replies);
         let left = next < batch.len();
         if let Some(work) = work {
@@ -382,6 +386,7 @@ impl Connection {
             replies,
             position,
             offloaded,
+            taken,
         }
     }
 }

@@ -11,6 +11,8 @@ pub struct Window {
     pub capacity: u64,
     /// Its generations.
     pub generations: u64,
+    /// The rate that must hold, if one must.
+    pub rate: Option<f64>,
     /// The latest clock that it may have seen.
     pub latest: u64,
     /// How many items were added in all.

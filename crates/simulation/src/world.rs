@@ -15,7 +15,7 @@ use crate::machine::Simulated;
 use crate::model::{Model, is_refusal};
 use crate::op::{Family, Op, Words, family};
 use crate::plan::{CLIENTS, End, Fault, Plan, Step};
-use crate::server::{Connection, Instance, settings};
+use crate::server::{Connection, Instance, Progress, settings};
 
 /// The clock at the start of each run, in Unix milliseconds.
 const START_MS: u64 = 1_800_000_000_000;
@@ -348,36 +348,21 @@ impl World {
         self.unanswered[client] = requests;
         let instance = self.instance.as_ref().expect("the server runs");
         let progress = self.clients[client].send(instance, &words);
-        self.take(
-            client,
-            &progress.replies,
-            progress.position,
-            progress.offloaded,
-        )
+        self.take(client, &progress)
     }
 
     fn go_on(&mut self, client: usize) -> Verdict {
         let instance = self.instance.as_ref().expect("the server runs");
         match self.clients[client].go_on(instance) {
-            Some(progress) => self.take(
-                client,
-                &progress.replies,
-                progress.position,
-                progress.offloaded,
-            ),
+            Some(progress) => self.take(client, &progress),
             None => Ok(()),
         }
     }
 
     /// Compares the replies with the model's.
-    fn take(
-        &mut self,
-        client: usize,
-        replies: &[Reply],
-        position: u64,
-        mut offloaded: bool,
-    ) -> Verdict {
-        for reply in replies {
+    fn take(&mut self, client: usize, progress: &Progress) -> Verdict {
+        let mut offloaded = progress.offloaded;
+        for reply in &progress.replies {
             if self.unanswered[client].is_empty() {
                 return Err(format!("a reply to nothing: {reply:?}"));
             }
@@ -385,16 +370,22 @@ impl World {
                 Request::One(op) => {
                     let past = std::mem::take(&mut offloaded);
                     self.apply(&op, reply, past)?;
-                    let alone = replies.len() == 1 && self.unanswered[client].is_empty();
-                    if let (Op::Copy(from, to), true, Reply::Integer(1)) = (&op, alone, reply) {
-                        self.check_copy(from, to)?;
+                    let alone = progress.replies.len() == 1 && self.unanswered[client].is_empty();
+                    match (&op, reply) {
+                        (Op::Copy(from, to), Reply::Integer(1)) if alone => {
+                            self.check_copy(from, to)?;
+                        }
+                        (Op::Advance(key, _), _) if alone => {
+                            self.check_work(key, progress.taken)?;
+                        }
+                        _ => {}
                     }
                 }
                 Request::Watch(key) => self.watch(client, key),
                 Request::Queued(_) => {}
                 Request::Exec(ops) => self.executed(client, &ops, reply)?,
             }
-            self.remember(position);
+            self.remember(progress.position);
         }
         Ok(())
     }

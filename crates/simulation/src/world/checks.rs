@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use everbloom_commands::Filter;
+use everbloom_files::Value as Stored;
 use everbloom_resp::{Reply, encode_request};
 
 use super::{MAX_ITEMS, Verdict, World};
@@ -70,6 +72,25 @@ impl World {
         }
     }
 
+    /// A window that drops generations hands them to who reads it. Only the new one takes memory, and little else.
+    pub(super) fn check_work(&self, key: &str, taken: usize) -> Verdict {
+        let mut most = SMALL_BYTES;
+        self.instance().each(|name, _, value| {
+            if let (true, Stored::Filter(Filter::Bloom(filter))) = (name == key, value) {
+                most += filter
+                    .layers()
+                    .last()
+                    .map_or(0, |layer| layer.bytes() as usize);
+            }
+        });
+        match taken <= most {
+            true => Ok(()),
+            false => Err(format!(
+                "BF.ADVANCE {key} takes {taken} bytes, and {most} are its bound"
+            )),
+        }
+    }
+
     pub(super) fn check_key(&mut self, key: &str) -> Verdict {
         let now = self.now();
         let Some(known) = self.model.get(key, now).cloned() else {
@@ -87,8 +108,35 @@ impl World {
                 }
                 Ok(())
             }
-            value => check_items(key, value, &self.items_of(key), now),
+            value => {
+                check_items(key, value, &self.items_of(key), now)?;
+                self.check_rate(key, value)
+            }
         }
+    }
+
+    /// A filter finds no more of what was never added than its rate allows, and four standard deviations.
+    fn check_rate(&mut self, key: &str, value: &Value) -> Verdict {
+        let Some(rate) = Model::rate(value) else {
+            return Ok(());
+        };
+        // After a merge, too many layers can be a third above the rate, which few answers do not show.
+        let asked = match value {
+            Value::Window(window) if window.merged > 0 => 8 * STRANGERS,
+            _ => STRANGERS,
+        };
+        let Reply::Array(answers) = self.ask(Op::Ask(key.into(), MAX_ITEMS, asked).words()) else {
+            return Err(format!("{key} does not answer"));
+        };
+        let is_found = |answer: &&Reply| **answer == Reply::Integer(1);
+        let found = answers.iter().filter(is_found).count() as f64;
+        let expected = rate * f64::from(asked);
+        if found <= expected + 4.0 * expected.sqrt() {
+            return Ok(());
+        }
+        Err(format!(
+            "{key} finds {found} of {asked} that were never added, and {expected} are promised"
+        ))
     }
 
     /// Asks a filter for all items.
@@ -132,6 +180,12 @@ pub(super) fn check_items(key: &str, value: &Value, there: &Items, now: u64) -> 
     }
     Ok(())
 }
+
+/// What a command may take beside the values that it makes: a reply, a record of the log, and what sizes a new layer.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// How many items that nobody adds a filter is asked for.
+const STRANGERS: u32 = 2000;
 
 /// All items as words of a request.
 static ALL_ITEMS: LazyLock<Vec<u8>> =

@@ -5,6 +5,10 @@ mod traces;
 use std::time::{Duration, Instant};
 
 use everbloom_simulation::{Plan, play, report};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// Seeds that have found a defect.
 const CORPUS: &str = include_str!("../../corpus.txt");
