@@ -62,21 +62,13 @@ impl Choice {
         let (bytes, hashes) = match self {
             Choice::Classic => classic(LayerSize::new(capacity, rate, Rounding::Words)?),
             // RedisBloom's sizes are those of the classic layout, which has its bits.
-<<<<<<< main
-            Kind::ClassicGrowing | Kind::RedisBloom => classic(LayerSize::first(capacity, rate)?),
-            Kind::RedisBloomFixed => classic(LayerSize::only(capacity, rate)?),
-            Kind::Blocked => in_blocks(BlockedSize::new(capacity, rate)?),
-            Kind::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate)?),
-            Kind::Windowed => {
-=======
             Choice::ClassicGrowing | Choice::RedisBloom => {
-                classic(LayerSize::first(capacity, rate, true)?)
+                classic(LayerSize::first(capacity, rate)?)
             }
-            Choice::RedisBloomFixed => classic(LayerSize::first(capacity, rate, false)?),
+            Choice::RedisBloomFixed => classic(LayerSize::only(capacity, rate)?),
             Choice::Blocked => in_blocks(BlockedSize::new(capacity, rate)?),
-            Choice::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate, true)?),
+            Choice::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate)?),
             Choice::Windowed => {
->>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
                 let window = Window {
                     // The length does not matter for the size.
                     span: Span::Ticks(1),
@@ -140,11 +132,7 @@ impl Choice {
     /// What its bytes are a multiple of: a word, or a block.
     fn unit(self) -> u64 {
         match self {
-<<<<<<< main
-            Kind::Blocked => u64::from(BlockedSize::BLOCK_BITS / 8),
-=======
-            Choice::Blocked => u64::from(blocked::BLOCK_BITS / 8),
->>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
+            Choice::Blocked => u64::from(BlockedSize::BLOCK_BITS / 8),
             _ => 8,
         }
     }
@@ -158,13 +146,8 @@ impl Choice {
         // A large first layer of the blocked layout keeps less of the rate for the layers to come,
         // so it takes fewer bits than one that is a little smaller.
         let (low, high) = match self {
-<<<<<<< main
-            Kind::BlockedGrowing if !fits(BlockedSize::LARGE) => (0, BlockedSize::LARGE),
-            Kind::BlockedGrowing => (BlockedSize::LARGE, 1 << 62),
-=======
-            Choice::BlockedGrowing if !fits(LARGE) => (0, LARGE),
-            Choice::BlockedGrowing => (LARGE, 1 << 62),
->>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
+            Choice::BlockedGrowing if !fits(BlockedSize::LARGE) => (0, BlockedSize::LARGE),
+            Choice::BlockedGrowing => (BlockedSize::LARGE, 1 << 62),
             _ => (0, 1 << 62),
         };
         self.size(last(low, high, fits), rate, hashes)
@@ -241,15 +224,9 @@ impl Size {
     /// The error rate when the filter holds so many items and has not grown.
     pub(super) fn rate_at(&self, items: f64) -> f64 {
         match self.kind {
-<<<<<<< main
-            Kind::Blocked | Kind::BlockedGrowing => {
+            Choice::Blocked | Choice::BlockedGrowing => {
                 let blocks = self.bits() as f64 / f64::from(BlockedSize::BLOCK_BITS);
                 BlockedSize::rate_at_load(items / blocks, self.hashes)
-=======
-            Choice::Blocked | Choice::BlockedGrowing => {
-                let blocks = self.bits() as f64 / f64::from(blocked::BLOCK_BITS);
-                blocked::block_error_rate(items / blocks, self.hashes)
->>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
             }
             _ => textbook::error_rate(self.bits() as f64, self.hashes.into(), items),
         }
@@ -331,11 +308,7 @@ mod tests {
                     "{case} {back:?}"
                 );
                 // A large first layer in the blocked layout takes less than a small one.
-<<<<<<< main
-                if kind != Kind::BlockedGrowing || back.capacity < BlockedSize::LARGE {
-=======
-                if kind != Choice::BlockedGrowing || back.capacity < LARGE {
->>>>>>> c113698914b2206f90e6fc1d942ba3463f9f1374
+                if kind != Choice::BlockedGrowing || back.capacity < BlockedSize::LARGE {
                     let more = kind.size(back.capacity + 1, rate, None).unwrap();
                     assert!(more.bytes > there.bytes, "{case} {back:?}");
                     assert!(back.bytes + 2 * unit >= there.bytes, "{case} {back:?}");
