@@ -498,6 +498,36 @@ fn changes_that_cannot_be_recorded_are_not_lost() {
     }
 }
 
+/// A value whose compressed form finds no memory is written as it is.
+#[test]
+fn snapshots_are_written_without_memory_to_compress() {
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.data.dir = Some(dir.path().into());
+    settings.data.appendonly = false;
+    settings.data.save = Vec::new();
+    let running = server(settings.clone());
+    running.wait_until_loaded();
+    let mut client = Client::of(&running);
+    let lines: Vec<String> = (0..400_000).map(|n| format!("item{n}\n")).collect();
+    let mut request = words("SET k");
+    request.push(lines.concat().into_bytes());
+    let mut encoded = Vec::new();
+    encode_request(&request, &mut encoded);
+    assert!(exchange(&mut client, &encoded).is_some_and(|reply| !reply.is_error()));
+    for number in 1.. {
+        let (reply, failed) = failing(number, || exchange(&mut client, b"SAVE\r\n"));
+        let what = format!("allocation {number}: {reply:?}");
+        assert_eq!(reply, Some(Reply::OK), "{what}");
+        assert_eq!(loaded(&settings, dir.path()), client.digest(), "{what}");
+        if !failed {
+            assert!(number > 1, "{what}");
+            break;
+        }
+    }
+}
+
 /// What a server finds in a copy of a directory.
 fn loaded(settings: &Settings, dir: &Path) -> String {
     let copy = tempfile::tempdir().unwrap();

@@ -172,9 +172,11 @@ impl Compressor {
         true
     }
 
-    /// Takes the next bytes of the string. False once the compressed form is too long.
+    /// Takes the next bytes of the string. False once the compressed form is too long, or finds no
+    /// memory.
     pub(super) fn push(&mut self, piece: &[u8]) -> bool {
         self.window.extend_from_slice(piece);
+        self.packed.reserve(self.window.len() - self.at);
         while self.window.len() - self.at >= LOOKAHEAD && self.packed.fits() {
             self.step();
         }
@@ -192,8 +194,12 @@ impl Compressor {
         self.packed.out.len()
     }
 
-    /// The compressed form of the string, unless it is too long.
+    /// The compressed form of the string, unless it is too long or finds no memory.
     pub(super) fn finish(&mut self) -> Option<Vec<u8>> {
+        self.packed.reserve(self.window.len() - self.at);
+        if !self.packed.fits() {
+            return None;
+        }
         while self.at + 2 < self.window.len() && self.packed.fits() {
             self.step();
         }
@@ -278,11 +284,20 @@ struct Packed {
     max: usize,
     /// Where the control byte of the literals at the end is.
     control: Option<usize>,
+    /// There was no memory for more.
+    starved: bool,
 }
 
 impl Packed {
     fn fits(&self) -> bool {
-        self.out.len() <= self.max
+        self.out.len() <= self.max && !self.starved
+    }
+
+    /// Makes room for the longest form of so many more bytes: literals, and a control byte for each
+    /// run of them.
+    fn reserve(&mut self, plain: usize) {
+        let most = plain + plain / MAX_LITERALS + 2;
+        self.starved |= self.out.try_reserve(most).is_err();
     }
 
     fn literal(&mut self, literal: u8) {
