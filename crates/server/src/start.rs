@@ -217,8 +217,9 @@ fn spawn<W: Future<Output = ()>>(
 ) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // For the worker's long work.
+        // For the worker's long work. It stays: with no memory for a new thread, there would be none.
         .max_blocking_threads(1)
+        .thread_keep_alive(Duration::MAX)
         .build()?;
     let server = Arc::clone(server);
     std::thread::Builder::new()

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use everbloom_commands::CommandError;
 use everbloom_resp::Reply;
 
 use crate::call::Call;
@@ -94,6 +95,14 @@ impl Work {
         Finished {
             done,
             took: self.took + begun.elapsed(),
+        }
+    }
+
+    /// Refuses it: there is no memory to begin.
+    pub fn refused(self) -> Finished {
+        Finished {
+            done: Done::Reply(CommandError::OutOfMemory.into()),
+            took: self.took,
         }
     }
 

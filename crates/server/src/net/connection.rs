@@ -226,12 +226,18 @@ impl Connection {
         // Until its turn, the work is held here, and is dropped with the connection.
         let _turn = worker.long_work.lock().await;
         let work = move || {
-            let input = left.input.get(left.start..).unwrap_or_default();
-            let mut args = Vec::new();
-            left.batch.resolve(input, &mut args);
-            let request = left.batch.range(left.next);
-            let finished = work.run(args.get(request).unwrap_or_default());
-            drop(args);
+            let finished = {
+                let input = left.input.get(left.start..).unwrap_or_default();
+                let request = left.batch.request(left.next, input);
+                let mut args = Vec::new();
+                match args.try_reserve_exact(request.len()) {
+                    Ok(()) => {
+                        args.extend(request);
+                        work.run(&args)
+                    }
+                    Err(_) => work.refused(),
+                }
+            };
             (left, Some(finished))
         };
         let done = spawn_blocking(work).await?;

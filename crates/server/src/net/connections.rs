@@ -10,6 +10,8 @@ use super::worker::{Accepted, Worker};
 
 /// Serves the connections from `accepted`, until the channel and all connections are closed.
 pub(crate) async fn serve(worker: Worker, accepted: mpsc::UnboundedReceiver<Accepted>) {
+    // Starts the thread for long work, while there is memory for it.
+    tokio::task::spawn_blocking(|| {});
     let worker = Rc::new(worker);
     let journal = &worker.server.store.journal;
     tokio::select! {
