@@ -1,5 +1,6 @@
 //! The end of a server, and what the next one has loaded.
 
+use everbloom::Layout;
 use everbloom_commands::Filter;
 use everbloom_files::Value as Stored;
 
@@ -19,6 +20,8 @@ struct Found {
     text: Option<Vec<u8>>,
     /// The span in milliseconds and the number of generations of a window; 0 is one of items.
     window: Option<(u64, u64)>,
+    /// The rate that a blocked filter was asked for.
+    rate: Option<f64>,
     items: Option<Items>,
 }
 
@@ -187,6 +190,12 @@ impl World {
                     }),
                     _ => None,
                 },
+                rate: match value {
+                    Stored::Filter(Filter::Bloom(filter)) if filter.layout() == Layout::Blocked => {
+                        Some(filter.error_rate())
+                    }
+                    _ => None,
+                },
                 items: None,
             });
         });
@@ -220,7 +229,9 @@ impl World {
                 Value::Window(window) => Some((window.span_ms, window.generations)),
                 _ => None,
             };
-            if window != it.window {
+            // The same items may be in a filter that promises less.
+            let rate = Model::rate(&key.value);
+            if window != it.window || rate.is_some() && rate != it.rate {
                 return Err(format!("{} is of another kind", it.key));
             }
             match &key.value {
