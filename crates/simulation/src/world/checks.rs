@@ -74,7 +74,9 @@ impl World {
 
     /// A window that drops generations hands them to who reads it. Only the new one takes memory, and little else.
     pub(super) fn check_work(&self, key: &str, taken: usize) -> Verdict {
-        let mut most = SMALL_BYTES;
+        // The changes that wait for the log may move to a buffer of twice the length.
+        let waiting = usize::try_from(self.instance().server.store.journal.backlog());
+        let mut most = SMALL_BYTES + 2 * waiting.unwrap_or(0);
         self.instance().each(|name, _, value| {
             if let (true, Stored::Filter(Filter::Bloom(filter))) = (name == key, value) {
                 most += filter
