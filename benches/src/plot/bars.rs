@@ -34,8 +34,6 @@ pub struct Bar {
     pub value: f64,
     /// Which colour: the same subject has the same in all groups.
     pub colour: usize,
-    /// Measured elsewhere: a mark at the amount instead of a bar.
-    pub mark: bool,
 }
 
 impl Bar {
@@ -45,7 +43,6 @@ impl Bar {
             label: label.into(),
             value,
             colour,
-            mark: false,
         }
     }
 }
@@ -108,21 +105,9 @@ impl Bars {
     fn draw(&self, picture: &mut Picture, bar: &Bar, (left, end): (f64, f64), y: f64) {
         let ink = Ink::Series(bar.colour);
         let top = y + (STEP - THICK) / 2.0;
-        if bar.mark {
-            let bottom = top + THICK;
-            let middle = y + STEP / 2.0;
-            let form = Form::Stroke {
-                points: vec![(left, middle), (end, middle)],
-                width: 1.0,
-                dashed: true,
-            };
-            picture.add(Shape { form, ink });
-            picture.add(Shape::line((end, top), (end, bottom), 3.0, ink));
-        } else {
-            let (corner, size) = ((left, top), (end - left, THICK));
-            let form = Form::Rectangle { corner, size };
-            picture.add(Shape { form, ink });
-        }
+        let (corner, size) = ((left, top), (end - left, THICK));
+        let form = Form::Rectangle { corner, size };
+        picture.add(Shape { form, ink });
         let at = (end + 8.0, y + STEP / 2.0 + TEXT * 0.36);
         picture.add(Shape::text(at, &self.text(bar), TEXT, Anchor::Start, ink));
     }

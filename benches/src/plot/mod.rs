@@ -27,7 +27,6 @@ const SUBJECTS: [(&str, &str, usize); 5] = [
 const CLASSIC: usize = 0;
 const BLOCKED: usize = 1;
 const REDIS: usize = 2;
-const REDISBLOOM: usize = 3;
 
 /// What redis-server does for the same purpose as a command on filters.
 const INSTEAD: [(&str, &str); 3] = [
@@ -35,18 +34,6 @@ const INSTEAD: [(&str, &str); 3] = [
     ("10 GETBIT an item, absent", "BF.EXISTS, absent"),
     ("10 SETBIT an item", "BF.ADD, new"),
 ];
-
-/// RedisBloom's items a second at pipeline 128 in millions, and redis-server's ECHO there:
-/// published figures of June 2026, which docs/benchmarks.md names.
-const REDISBLOOM_FIGURES: [(&str, f64); 6] = [
-    ("BF.EXISTS, present", 1.22),
-    ("BF.EXISTS, absent", 1.22),
-    ("BF.ADD, new", 1.22),
-    ("BF.MEXISTS of 100, present", 2.8),
-    ("BF.MEXISTS of 100, absent", 2.8),
-    ("BF.MADD of 100, new", 2.8),
-];
-const REDISBLOOM_ECHO: f64 = 2.7;
 
 /// Settings of the libraries that were measured in a run of their own.
 const LARGEST: &str = "library-50000000-0_01-16.json";
@@ -119,7 +106,7 @@ fn libraries(document: &Value) -> Result<Chart> {
     })
 }
 
-/// Requests a second at pipeline 128, in parts of redis-server's ECHO. Commands with 100 items show
+/// Requests a second at pipeline 128, divided by redis-server's ECHO. Commands with 100 items show
 /// items a second.
 fn servers(document: &Value) -> Result<Bars> {
     let outcomes = document["figures"]["outcomes"].as_array();
@@ -148,20 +135,10 @@ fn servers(document: &Value) -> Result<Bars> {
             }),
         }
     }
-    for group in &mut groups {
-        let figure = REDISBLOOM_FIGURES
-            .iter()
-            .find(|(command, _)| group.label == *command);
-        group.bars.extend(figure.map(|(_, rate)| Bar {
-            mark: true,
-            ..Bar::new("RedisBloom, elsewhere", REDISBLOOM, rate / REDISBLOOM_ECHO)
-        }));
-    }
     Ok(Bars {
-        title: "Requests a second, in parts of redis-server's ECHO".into(),
+        title: "Requests a second, divided by those of redis-server's ECHO".into(),
         subtitle: format!(
-            "Pipeline 128; commands of 100 items: items a second. {}\nRedisBloom: June 2026, \
-             another machine, in parts of the ECHO there",
+            "Pipeline 128; commands of 100 items: items a second. {}",
             conditions(document)
         ),
         groups,
