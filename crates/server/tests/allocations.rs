@@ -142,6 +142,19 @@ fn settings() -> Settings {
     }
 }
 
+/// A server with files, and without snapshots of its own.
+fn on_disk(appendonly: bool) -> (tempfile::TempDir, Settings, Running, Client) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.data.dir = Some(dir.path().into());
+    settings.data.appendonly = appendonly;
+    settings.data.save = Vec::new();
+    let running = server(settings.clone());
+    running.wait_until_loaded();
+    let client = Client::of(&running);
+    (dir, settings, running, client)
+}
+
 /// Sends bytes and reads the reply; `None` when the server closed the connection.
 fn exchange(client: &mut Client, request: &[u8]) -> Option<Reply> {
     IS_CLIENT.set(true);
@@ -424,14 +437,7 @@ fn requests_of_many_operations_are_refused_when_there_is_no_memory_for_them() {
 fn many_keys_are_removed_without_memory() {
     const KEYS: i64 = 40_000;
     let _alone = ALONE.lock();
-    let dir = tempfile::tempdir().unwrap();
-    let mut settings = settings();
-    settings.data.dir = Some(dir.path().into());
-    settings.data.appendonly = true;
-    settings.data.save = Vec::new();
-    let running = server(settings.clone());
-    running.wait_until_loaded();
-    let mut client = Client::of(&running);
+    let (dir, settings, _running, mut client) = on_disk(true);
     let names = || (0..KEYS).map(|key| key.to_string().into_bytes());
     let mut mset = words("MSET");
     mset.extend(names().flat_map(|name| [name, b"v".to_vec()]));
@@ -463,14 +469,7 @@ fn many_keys_are_removed_without_memory() {
 #[test]
 fn changes_that_cannot_be_recorded_are_not_lost() {
     let _alone = ALONE.lock();
-    let dir = tempfile::tempdir().unwrap();
-    let mut settings = settings();
-    settings.data.dir = Some(dir.path().into());
-    settings.data.appendonly = true;
-    settings.data.save = Vec::new();
-    let running = server(settings.clone());
-    running.wait_until_loaded();
-    let mut client = Client::of(&running);
+    let (dir, settings, running, mut client) = on_disk(true);
     for line in ["SET new", "GETSET short", "APPEND k", "SETRANGE short 2"] {
         let mut request = words(line);
         request.push(noise(3 << 20));
@@ -502,14 +501,7 @@ fn changes_that_cannot_be_recorded_are_not_lost() {
 #[test]
 fn snapshots_are_written_without_memory_to_compress() {
     let _alone = ALONE.lock();
-    let dir = tempfile::tempdir().unwrap();
-    let mut settings = settings();
-    settings.data.dir = Some(dir.path().into());
-    settings.data.appendonly = false;
-    settings.data.save = Vec::new();
-    let running = server(settings.clone());
-    running.wait_until_loaded();
-    let mut client = Client::of(&running);
+    let (dir, settings, _running, mut client) = on_disk(false);
     let lines: Vec<String> = (0..400_000).map(|n| format!("item{n}\n")).collect();
     let mut request = words("SET k");
     request.push(lines.concat().into_bytes());
