@@ -3,9 +3,8 @@
 //! At that moment every database is given the snapshot ([`Snapshot::begin`]). From then on an entry
 //! is *kept* once: before its first change, or when the walk over the shards reaches it, whichever
 //! is earlier. Entries created later carry the snapshot's number and are skipped. A small value is
-//! kept as a copy. A large one is kept by beginning to read it
-//! ([`Captured`](super::captured::Captured)); its pieces are read later, wherever the value is by
-//! then.
+//! kept as a copy. A large one is kept by beginning to read it ([`Captured`]); its pieces are read
+//! later, wherever the value is by then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
