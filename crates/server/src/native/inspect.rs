@@ -113,6 +113,9 @@ mod tests {
             ("SETBIT bits 6 1", "bits", "raw"),
             ("SETBIT same 7 1", "same", "raw"),
             ("BITFIELD m SET u8 0 50", "m", "raw"),
+            ("SET m 17", "m", "int"),
+            ("BITFIELD m GET u8 0", "m", "int"),
+            ("BITFIELD m SET u8 0 49", "m", "raw"),
             ("GETSET m short", "m", "embstr"),
             ("APPEND m ''", "m", "raw"),
             // A key that APPEND makes is set.

@@ -2,9 +2,9 @@
 
 use everbloom_commands::Args;
 use everbloom_commands::number::integer;
-use everbloom_files::Text;
+use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
-use everbloom_store::keyspace::View;
+use everbloom_store::keyspace::{ValueSlot, View};
 
 use super::super::strings::{change, text_of};
 use super::super::{Call, append, error, gather, next_integer};
@@ -213,7 +213,14 @@ pub fn bitfield(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> 
     if let Some(text) = text_of(view.read().get(key))?
         && !changes(text)
     {
-        return replies(&operations, text);
+        let replies = replies(&operations, text);
+        // Redis makes it a string of its own before it compares.
+        view.entry(key).change(|found| {
+            if let ValueSlot::Held(Value::Text(text)) = found {
+                text.edit();
+            }
+        });
+        return replies;
     }
     let mut replies = Vec::new();
     let reserved = replies.try_reserve_exact(operations.len());
