@@ -68,24 +68,32 @@ impl Shape {
 #[cfg(feature = "std")]
 mod recent {
     use alloc::sync::Arc;
-    use std::sync::{Mutex, PoisonError};
+    use core::cell::RefCell;
 
     use super::Shape;
 
     /// The shapes that were made last, newest first.
-    static RECENT: Mutex<[Option<Arc<Shape>>; 16]> = Mutex::new([const { None }; 16]);
+    type Recent = [Option<Arc<Shape>>; 16];
+
+    std::thread_local! {
+        /// Each thread has its own, so none waits for another.
+        static RECENT: RefCell<Recent> = const { RefCell::new([const { None }; 16]) };
+    }
 
     pub(super) fn find_or_keep(shape: Shape) -> Arc<Shape> {
-        // The list stays valid even when a thread panics.
-        let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = recent.iter().flatten();
-        if let Some(same) = known.find(|known| ***known == shape) {
-            return Arc::clone(same);
+        let find = |recent: &Recent| recent.iter().flatten().find(|it| ***it == shape).cloned();
+        // The list is gone when the thread ends.
+        let found = RECENT.try_with(|recent| find(&recent.borrow()));
+        if let Ok(Some(same)) = found {
+            return same;
         }
         let shape = Arc::new(shape);
-        recent.rotate_right(1);
-        let [newest, ..] = &mut *recent;
-        *newest = Some(Arc::clone(&shape));
+        let _ = RECENT.try_with(|recent| {
+            let mut recent = recent.borrow_mut();
+            recent.rotate_right(1);
+            let [newest, ..] = &mut *recent;
+            *newest = Some(Arc::clone(&shape));
+        });
         shape
     }
 }
