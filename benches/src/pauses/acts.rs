@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use everbloom::sizing::BlockedSize;
 use everbloom_dev::Client;
 use everbloom_resp::{Reply, encode_request};
 
@@ -15,6 +16,8 @@ use everbloom_resp::{Reply, encode_request};
 pub const BIG: &str = "big";
 /// At this rate an item takes 32.1 bits, so that a filter of gigabytes may be reserved.
 const RATE: &str = "0.0000002";
+/// Of a filter of the blocked layout.
+const BLOCKED_RATE: f64 = 0.01;
 const ITEMS_A_GIGABYTE: f64 = 1e9 * 8.0 / 32.0;
 /// A long value is filled in pieces like this, and read in them.
 const PIECE: usize = 16 << 20;
@@ -102,6 +105,14 @@ pub const SCENES: &[Scene] = &[
     ]),
     scene(|stage| stage.text(1.0), &[
         act("COPY of a string of 1 GB", "the same", |stage| stage.say("COPY big copy")),
+    ]),
+    scene(|stage| stage.blocked(0.5).and_then(|()| stage.say("COPY big other")), &[
+        act("COPY of a filter of 500 MB", "a string", |stage| stage.say("COPY big copy")),
+        act("BF.MERGE of two filters of 500 MB", "BITOP OR of two strings", |stage| {
+            stage.say(if stage.is_ours { "BF.MERGE other big" } else { "BITOP OR other other big" })
+        }),
+        act("BF.SHRINK of a filter of 500 MB to a half", "", Stage::shrink),
+        act("BF.CLEAR of a filter of 500 MB", "", |stage| stage.say("BF.CLEAR copy")),
     ]),
     scene(|stage| stage.filter(1.0), &[
         act("DUMP of a filter of 1 GB", "a string", Stage::dump),
@@ -194,8 +205,35 @@ impl Stage {
             return self.text(gigabytes);
         }
         self.reserve(gigabytes)?;
-        let pattern = pattern(PIECE);
-        let bytes = self.bytes(gigabytes);
+        self.load(self.bytes(gigabytes), &pattern(PIECE))
+    }
+
+    /// A filter of the blocked layout with a quarter of its bits set, all over: half of its
+    /// capacity. redis-server has a string.
+    fn blocked(&mut self, gigabytes: f64) -> Result<()> {
+        if !self.is_ours {
+            return self.text(gigabytes);
+        }
+        let size = blocked_size(self.bytes(gigabytes))?;
+        let items = size.capacity;
+        self.say(&format!(
+            "BF.RESERVE {BIG} {BLOCKED_RATE} {items} NONSCALING LAYOUT BLOCKED"
+        ))?;
+        let mut pattern = pattern(PIECE);
+        for at in (8..pattern.len()).rev() {
+            pattern[at] &= pattern[at - 8].rotate_left(3);
+        }
+        self.load(size.bytes as usize, &pattern)
+    }
+
+    /// Halves the copy of such a filter.
+    fn shrink(&mut self) -> Result<()> {
+        let size = blocked_size(self.bytes(0.5))?;
+        self.say(&format!("BF.SHRINK other {}", size.capacity / 2))
+    }
+
+    /// Writes all bytes of the filter.
+    fn load(&mut self, bytes: usize, pattern: &[u8]) -> Result<()> {
         for from in (0..bytes).step_by(PIECE) {
             let piece = &pattern[..PIECE.min(bytes - from)];
             // BF.LOADCHUNK wants the iterator behind the piece.
@@ -320,6 +358,12 @@ pub fn get(port: u16, path: &str) -> Result<String> {
     stream.read_to_string(&mut page)?;
     ensure!(page.starts_with("HTTP/1.1 200"), "{path}: {page}");
     Ok(page)
+}
+
+/// The largest filter of the blocked layout with at most so many bytes.
+fn blocked_size(bytes: usize) -> Result<BlockedSize> {
+    let capacity = BlockedSize::max_capacity(bytes as u64 * 8, BLOCKED_RATE);
+    BlockedSize::new(capacity, BLOCKED_RATE).context("no filter has so many bytes")
 }
 
 /// Bytes that look like chance.
