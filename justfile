@@ -75,9 +75,10 @@ bench-python *args:
     python/target/venv/bin/pip install -q -r python/benches/requirements.txt
     python/target/venv/bin/python python/benches/compare.py {{ args }}
 
-# Atomic words and what shares their memory, under miri, in two minutes; needs a nightly toolchain with miri
+# The library's unsafe code under miri: atomic words, bit arrays, the portable and the AVX2 kernels; ten minutes, needs a nightly toolchain with miri
 miri:
     MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p everbloom --test all -- atomic:: --skip it_answers
+    PROPTEST_CASES=2 MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" RUSTFLAGS="-C target-feature=+avx2" cargo +nightly miri test -p everbloom --lib -- bits:: host::bloom
 
 # All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
 # benches/results and prints the tables
