@@ -3,7 +3,8 @@
 #![no_main]
 
 use everbloom::bytes::BytesError;
-use everbloom::{BloomFilter, BloomView, CuckooFilter, ScalableBloomFilter};
+use everbloom::host::LayeredFilter;
+use everbloom::{BloomFilter, BloomView, CuckooFilter, ScalableBloomFilter, WindowedBloomFilter};
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../../crates/filters/tests/bytes/sealed.rs"]
@@ -16,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn check(bytes: &[u8]) {
     let fixed = BloomFilter::from_bytes(bytes);
-    let scalable = ScalableBloomFilter::from_bytes(bytes);
+    let scalable = LayeredFilter::from_bytes(bytes);
     let view = BloomView::new(bytes);
     if let Ok(filter) = CuckooFilter::from_bytes(bytes) {
         assert!(bytes == filter.to_bytes());
@@ -30,11 +31,16 @@ fn check(bytes: &[u8]) {
     }
     if let Ok(filter) = &scalable {
         let again = filter.to_bytes();
-        assert!(ScalableBloomFilter::from_bytes(&again).as_ref() == Ok(filter));
-        assert!(ScalableBloomFilter::read_from(&*again).is_ok_and(|read| read == *filter));
+        assert!(LayeredFilter::from_bytes(&again).as_ref() == Ok(filter));
+        assert!(LayeredFilter::read_from(&*again).is_ok_and(|read| read == *filter));
         let found = |item: &[u8]| filter.contains(item);
         check_view(bytes, &again, &view, found);
     }
+    // One type reads a filter that grows, another one that forgets.
+    let growing = ScalableBloomFilter::from_bytes(bytes).is_ok();
+    let forgetting = WindowedBloomFilter::from_bytes(bytes).is_ok();
+    let is_window = scalable.as_ref().is_ok_and(|filter| filter.window().is_some());
+    assert_eq!((growing, forgetting), (scalable.is_ok() && !is_window, is_window));
     if let Ok(view) = view {
         let error = if view.is_scalable() {
             scalable.err()

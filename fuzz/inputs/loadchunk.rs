@@ -4,9 +4,10 @@
 //! and change some numbers of it, with or without those that must follow.
 
 use arbitrary::{Arbitrary, Unstructured};
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{Check, FilterParts, LayerParts};
 use everbloom::sizing::LayerSize;
-use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::header;
 
 /// The largest limit.
@@ -221,7 +222,7 @@ impl Seed {
             ..0x80 => (Layout::Classic, &[0.25, 0.01, 1e-6, 1e-300, 1e-323]),
             0x80.. => (Layout::Blocked, &[0.25, 0.01, 1e-6]),
         };
-        let builder = ScalableBloomFilter::builder()
+        let builder = LayeredFilter::builder()
             .capacity(u64::from(self.capacity).max(1))
             .error_rate(rates[usize::from(self.rate) % rates.len()])
             .expansion(self.expansion.into())

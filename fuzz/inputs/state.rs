@@ -5,8 +5,9 @@
 
 use std::io::Cursor;
 
+use everbloom::BloomFilter;
 use everbloom::bytes::ReadError;
-use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom::host::LayeredFilter;
 
 use crate::stable::{self, Filter};
 
@@ -20,7 +21,7 @@ pub(crate) fn files(input: &[u8]) -> [Vec<u8>; 2] {
 
 /// Reads a file; it is the filter that its bytes are, or they are none. Whether it was a filter.
 pub(crate) fn check(file: &[u8]) -> bool {
-    let scalable = ScalableBloomFilter::from_bytes(file);
+    let scalable = LayeredFilter::from_bytes(file);
     let fixed = BloomFilter::from_bytes(file);
     match stable::read(Cursor::new(file), file.len() as u64) {
         Ok(Filter::Growing(filter)) => assert!(scalable == Ok(filter)),

@@ -3,9 +3,10 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::CuckooError;
 use everbloom::redisbloom::{ChunkError, FilterParts};
-use everbloom::{BloomFilter, CuckooFilter, ScalableBloomFilter};
+use everbloom::{BloomFilter, CuckooFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::{bf, cf};
 use pyo3::prelude::*;
@@ -23,7 +24,7 @@ pub(crate) struct Chunks {
 
 /// A filter to take pieces of.
 pub(crate) enum Source {
-    Bloom(ScalableBloomFilter),
+    Bloom(LayeredFilter),
     Cuckoo(CuckooFilter),
 }
 
@@ -39,8 +40,8 @@ impl From<BloomFilter> for Source {
     }
 }
 
-impl From<ScalableBloomFilter> for Source {
-    fn from(filter: ScalableBloomFilter) -> Source {
+impl From<LayeredFilter> for Source {
+    fn from(filter: LayeredFilter) -> Source {
         Source::Bloom(filter)
     }
 }
@@ -79,10 +80,10 @@ pub(crate) trait FromChunks: Sized {
     fn bytes(&self) -> u64;
 }
 
-impl FromChunks for ScalableBloomFilter {
+impl FromChunks for LayeredFilter {
     fn of_header(header: &[u8]) -> PyResult<Option<(Self, u64)>> {
         let made = |parts: FilterParts| {
-            let filter = ScalableBloomFilter::from_parts(&parts, u64::MAX);
+            let filter = LayeredFilter::from_parts(&parts, u64::MAX);
             filter
                 .map(|filter| (filter, parts.stream_start()))
                 .map_err(error::parts)

@@ -1,6 +1,7 @@
 //! The operations of the filters, which batches use.
 
-use everbloom::{BloomFilter, CuckooFilter, InsertError, Item, ScalableBloomFilter};
+use everbloom::host::LayeredFilter;
+use everbloom::{BloomFilter, CuckooFilter, InsertError, Item};
 
 use crate::raw::LentView;
 
@@ -57,7 +58,7 @@ impl Filter for BloomFilter {
 }
 
 /// With a window or without.
-impl Lookup for ScalableBloomFilter {
+impl Lookup for LayeredFilter {
     #[inline]
     fn contains(&self, item: &(impl Item + ?Sized), now: u64) -> bool {
         if self.window().is_none() {
@@ -73,7 +74,7 @@ impl Lookup for ScalableBloomFilter {
     }
 }
 
-impl Filter for ScalableBloomFilter {
+impl Filter for LayeredFilter {
     /// A window remembers an item that comes again for longer.
     fn is_set(&self) -> bool {
         self.window().is_none()

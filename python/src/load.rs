@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use everbloom::ScalableBloomFilter as Inner;
 use everbloom::bytes::BytesError;
+use everbloom::host::LayeredFilter as Inner;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 

@@ -1,7 +1,7 @@
 //! `everbloom.ScalableBloomFilter`.
 
-use everbloom::ScalableBloomFilter as Inner;
 use everbloom::host::Layer;
+use everbloom::host::LayeredFilter as Inner;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 

@@ -1,7 +1,8 @@
 //! `everbloom.WindowedBloomFilter`.
 
+use everbloom::Span;
+use everbloom::host::LayeredFilter as Inner;
 use everbloom::host::Window;
-use everbloom::{ScalableBloomFilter as Inner, Span};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 use everbloom::dcso::DcsoFilter;
 use everbloom::hash::Key;
-use everbloom::{BloomFilter, Layout, ScalableBloomFilter};
+use everbloom::host::LayeredFilter;
+use everbloom::{BloomFilter, Layout};
 use everbloom_plot::label;
 
 use crate::failure::{Failure, say};
@@ -251,7 +252,7 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
     let made = if args.format == Format::Dcso {
         DcsoFilter::new(capacity, rate).map(Writable::Dcso)
     } else if args.growing {
-        let builder = ScalableBloomFilter::builder().layout(layout);
+        let builder = LayeredFilter::builder().layout(layout);
         let builder = builder.capacity(capacity).error_rate(rate);
         let builder = match key {
             Some(key) => builder.key(key),

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom_commands::bf::dump::piece;
 use everbloom_commands::format::header;
 use everbloom_files::Value;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Writes the pieces into a folder that has its name only when all are there.
-fn write_folder(filter: &ScalableBloomFilter, folder: &Path) -> Result<(), Failure> {
+fn write_folder(filter: &LayeredFilter, folder: &Path) -> Result<(), Failure> {
     if folder.exists() {
         return Err(Failure::Other(format!(
             "{} is there already; name a new folder",
@@ -98,7 +98,7 @@ fn write_folder(filter: &ScalableBloomFilter, folder: &Path) -> Result<(), Failu
     written.map_err(|error| Failure::of_file("write to", folder, error))
 }
 
-fn write_pieces(filter: &ScalableBloomFilter, folder: &Path) -> io::Result<()> {
+fn write_pieces(filter: &LayeredFilter, folder: &Path) -> io::Result<()> {
     let mut iterator = 0;
     while let Some((next, data)) = piece(filter, iterator) {
         // With zeros, so that every listing has them in order.
@@ -115,7 +115,7 @@ struct Piece {
     path: PathBuf,
 }
 
-fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
+fn read_pieces(folder: &Path) -> Result<LayeredFilter, Failure> {
     let wrong = |why: String| {
         Failure::Other(format!(
             "{} has no whole filter: {why}; take all pieces from the server again",
@@ -158,7 +158,7 @@ fn read_pieces(folder: &Path) -> Result<ScalableBloomFilter, Failure> {
 }
 
 /// The filter with this key. All of the file is read, so that its checksum is compared.
-fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<ScalableBloomFilter, Failure> {
+fn read_key(path: &Path, key: &OsStr, wanted: u64) -> Result<LayeredFilter, Failure> {
     let shown = path.display();
     let failed = |error: &dyn Display| {
         let error = format!("{error}; give an RDB file, or leave --key off");

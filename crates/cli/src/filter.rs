@@ -6,11 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use everbloom::dcso::DcsoFilter;
-use everbloom::host::Layer;
+use everbloom::host::{Layer, LayeredFilter};
 use everbloom::redisbloom::FilterParts;
-use everbloom::{
-    BloomFilter, InsertError, ItemHash, Layout, ScalableBloomFilter, Stats, UnionError,
-};
+use everbloom::{BloomFilter, InsertError, ItemHash, Layout, Stats, UnionError};
 
 use crate::description::Description;
 use crate::other::Program;
@@ -36,9 +34,9 @@ pub(crate) fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
-impl From<ScalableBloomFilter> for Filter {
+impl From<LayeredFilter> for Filter {
     /// Makes a filter of fixed size if it can, because many programs read only those.
-    fn from(filter: ScalableBloomFilter) -> Self {
+    fn from(filter: LayeredFilter) -> Self {
         BloomFilter::try_from(filter).map_or_else(Filter::Growing, Filter::Fixed)
     }
 }
@@ -85,7 +83,7 @@ impl Writable {
         let Writable::Own(own) = self else {
             return Ok(self);
         };
-        let own = ScalableBloomFilter::from(own);
+        let own = LayeredFilter::from(own);
         let empty = own.empty_like().map_err(|_| UnionError::OutOfMemory)?;
         Writable::Own(empty.into()).union(Writable::Own(own.into()))
     }
@@ -94,7 +92,7 @@ impl Writable {
     pub(crate) fn union(self, other: Self) -> Result<Self, UnionError> {
         match (self, other) {
             (Writable::Own(one), Writable::Own(other)) => {
-                let mut one = ScalableBloomFilter::from(one);
+                let mut one = LayeredFilter::from(one);
                 one.union_at(&other.into(), now_ms())?;
                 Ok(Writable::Own(one.into()))
             }
@@ -141,7 +139,7 @@ impl Writable {
     }
 }
 
-impl From<Filter> for ScalableBloomFilter {
+impl From<Filter> for LayeredFilter {
     fn from(filter: Filter) -> Self {
         match filter {
             Filter::Fixed(filter) => filter.into(),
@@ -265,8 +263,8 @@ pub(crate) fn of_pieces<E>(
     parts: &FilterParts,
     mut next: impl FnMut() -> Result<Option<Vec<u8>>, E>,
     wrong: impl Fn(String) -> E,
-) -> Result<ScalableBloomFilter, E> {
-    let made = ScalableBloomFilter::from_parts(parts, u64::MAX);
+) -> Result<LayeredFilter, E> {
+    let made = LayeredFilter::from_parts(parts, u64::MAX);
     let mut filter = made.map_err(|error| wrong(error.to_string()))?;
     let mut offset = 0_u64;
     while let Some(piece) = next()? {
@@ -283,7 +281,7 @@ const EARLIEST_MS: u64 = 1_000_000_000_000;
 
 /// Whether the filter has a window of time, by the clock of [`now_ms`]. A program may give its own
 /// windows another clock, such as one of seconds or days.
-pub(crate) fn has_our_clock(filter: &ScalableBloomFilter) -> bool {
+pub(crate) fn has_our_clock(filter: &LayeredFilter) -> bool {
     filter.window().is_some_and(|window| {
         let newest = window.kept.last();
         window.span.ticks().is_some() && newest.is_some_and(|it| it.began >= EARLIEST_MS)

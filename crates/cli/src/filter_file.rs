@@ -8,9 +8,10 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use everbloom::BloomFilter;
 use everbloom::bytes::{BytesError, ReadError};
 use everbloom::dcso::DcsoFilter;
-use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom::host::LayeredFilter;
 
 use crate::failure::Failure;
 use crate::filter::{Filter, Writable};
@@ -169,7 +170,7 @@ impl FilterFile {
 
     /// Reads the filter, which must be one that grows; `None` when the file is new. All of it is
     /// checked.
-    pub(crate) fn read(&mut self) -> Result<Option<ScalableBloomFilter>, Failure> {
+    pub(crate) fn read(&mut self) -> Result<Option<LayeredFilter>, Failure> {
         if self.is_empty {
             return Ok(None);
         }
@@ -370,6 +371,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use everbloom::ScalableBloomFilter;
     use std::thread;
 
     fn folder(test: &str) -> PathBuf {
@@ -465,7 +467,7 @@ mod tests {
                 }
             };
             let filter = file.read().unwrap();
-            let mut filter = filter.unwrap_or_else(|| ScalableBloomFilter::new(1000, 1e-9));
+            let mut filter = filter.unwrap_or_else(|| ScalableBloomFilter::new(1000, 1e-9).into());
             filter.insert(&item);
             file.save(|to| filter.write_to(to)).unwrap();
             assert!(matches!(

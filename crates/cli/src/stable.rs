@@ -4,8 +4,9 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
+use everbloom::BloomFilter;
 use everbloom::bytes::{BytesError, ReadError};
-use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom::host::LayeredFilter;
 
 /// The first bytes of a file, which tell its length.
 const HEADER: u64 = 64;
@@ -23,7 +24,7 @@ const LENGTH_AT: usize = 48;
 #[derive(Debug)]
 pub(crate) enum Filter {
     Fixed(BloomFilter),
-    Growing(ScalableBloomFilter),
+    Growing(LayeredFilter),
 }
 
 /// Reads the filter of a file that has `found` bytes. All of it is checked.
@@ -32,7 +33,7 @@ pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<Filter, Rea
     let length = header.get(LENGTH_AT..).and_then(<[u8]>::first_chunk);
     if length.is_some_and(|bytes| u64::from_le_bytes(*bytes) == found) {
         // The header does not announce more than there is.
-        match ScalableBloomFilter::read_from(header.chain(&mut file)) {
+        match LayeredFilter::read_from(header.chain(&mut file)) {
             Err(ReadError::Bytes(BytesError::Kind)) => {
                 file.seek(SeekFrom::Start(0))?;
                 return BloomFilter::read_from(file).map(Filter::Fixed);
@@ -46,12 +47,12 @@ pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<Filter, Rea
     // which. It gets only the beginning, because a foreign file may be huge.
     let magic_and_version = header.get(..10).unwrap_or_default();
     if let Err(error @ (BytesError::Magic | BytesError::Version(_))) =
-        ScalableBloomFilter::from_bytes(magic_and_version)
+        LayeredFilter::from_bytes(magic_and_version)
     {
         return Err(error.into());
     }
     file.read_to_end(&mut header)?;
-    match ScalableBloomFilter::from_bytes(&header) {
+    match LayeredFilter::from_bytes(&header) {
         Err(BytesError::Kind) => Ok(Filter::Fixed(BloomFilter::from_bytes(&header)?)),
         growing => Ok(Filter::Growing(growing?)),
     }

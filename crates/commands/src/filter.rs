@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use everbloom::host::Capture;
 use everbloom::host::Layer;
+use everbloom::host::{Capture, LayeredFilter};
 use everbloom::redisbloom::{Check, ChunkError, CuckooParts, FilterParts};
-use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom::{CuckooFilter, Layout};
 
 /// A filter of any family: what one key holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
     /// A filter of the `BF.*` commands.
-    Bloom(ScalableBloomFilter),
+    Bloom(LayeredFilter),
     /// A filter of the `CF.*` commands.
     Cuckoo(CuckooFilter),
 }
@@ -195,7 +195,7 @@ impl Filter {
         Some(match parts {
             Parts::Bloom(parts) => {
                 let check = Check::RdbValue;
-                let copy = ScalableBloomFilter::from_parts_checked(parts, u64::MAX, check);
+                let copy = LayeredFilter::from_parts_checked(parts, u64::MAX, check);
                 Filter::Bloom(copy.ok()?)
             }
             Parts::Cuckoo(parts) => Filter::Cuckoo(CuckooFilter::from_parts(parts, u64::MAX).ok()?),
@@ -317,7 +317,7 @@ macro_rules! families {
     };
 }
 
-families! { ScalableBloomFilter: Bloom, CuckooFilter: Cuckoo, }
+families! { LayeredFilter: Bloom, CuckooFilter: Cuckoo, }
 
 #[cfg(test)]
 mod tests {

@@ -3,11 +3,11 @@
 
 use crate::error::CommandError;
 use crate::filter::{Family, Filter};
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 
 /// A key that a command on values of type `F` may write.
 #[derive(Debug)]
-pub enum Slot<'a, F = ScalableBloomFilter> {
+pub enum Slot<'a, F = LayeredFilter> {
     /// No such key. Putting a value here creates it.
     Vacant(&'a mut Option<F>),
     /// The key holds a value of the type.
@@ -60,7 +60,7 @@ impl<F> Slot<'_, F> {
 
 /// A key that a command on values of type `F` only reads.
 #[derive(Debug)]
-pub enum ReadSlot<'a, F = ScalableBloomFilter> {
+pub enum ReadSlot<'a, F = LayeredFilter> {
     /// No such key.
     Missing,
     /// The key holds a value of the type.

@@ -12,13 +12,14 @@ use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, Flags, READONLY, WRITE};
 use crate::piece::Piece;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
-use everbloom::{CuckooFilter, ScalableBloomFilter};
+use everbloom::CuckooFilter;
+use everbloom::host::LayeredFilter;
 
 /// What runs a command: the filters that it works on, and what it does to them.
 #[derive(Clone, Copy, Debug)]
 pub enum Function {
     /// Works on Bloom filters.
-    Bloom(Action<ScalableBloomFilter>),
+    Bloom(Action<LayeredFilter>),
     /// Works on cuckoo filters.
     Cuckoo(Action<CuckooFilter>),
     /// Looks at its key, and names bytes of the filter there, which the host reads. They may be
@@ -100,11 +101,7 @@ const fn row(name: &'static str, arity: i32, function: Function) -> Command<Func
         .acl(acl)
 }
 
-const fn bloom(
-    name: &'static str,
-    arity: i32,
-    action: Action<ScalableBloomFilter>,
-) -> Command<Function> {
+const fn bloom(name: &'static str, arity: i32, action: Action<LayeredFilter>) -> Command<Function> {
     row(name, arity, Bloom(action))
 }
 
@@ -311,7 +308,8 @@ pub static COMMANDS: &[Command<Function>] = &[
 mod tests {
     use crate::context::Context;
     use crate::context::LazyContext;
-    use everbloom::{Layout, ScalableBloomFilter};
+    use everbloom::Layout;
+    use everbloom::host::LayeredFilter;
     use everbloom_resp::Protocol;
 
     use super::*;
@@ -346,7 +344,7 @@ mod tests {
 
     #[test]
     fn replies_depend_on_the_protocol_only_where_the_row_says_so() {
-        let bloom = ScalableBloomFilter::builder().layout(Layout::Classic);
+        let bloom = LayeredFilter::builder().layout(Layout::Classic);
         let bloom = bloom.build().unwrap();
         let cuckoo = CuckooFilter::new(100);
         for command in COMMANDS {

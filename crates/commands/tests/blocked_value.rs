@@ -10,8 +10,9 @@
 mod fields;
 
 use everbloom::hash::Key;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::PartsError;
-use everbloom::{Layout, ScalableBloomFilter, Span};
+use everbloom::{Layout, Span};
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{
     FieldWriter, ValueError, ValueType, load, save, save_array_head, save_array_tail, save_head,
@@ -23,7 +24,7 @@ use proptest::prelude::*;
 use fields::Field::{Bytes, Double, Unsigned};
 use fields::{Field, Rest, Row};
 
-type Loaded = Result<ScalableBloomFilter, ValueError<&'static str>>;
+type Loaded = Result<LayeredFilter, ValueError<&'static str>>;
 
 const BLOCKED: Kind = Kind::Bloom(Layout::Blocked);
 
@@ -31,7 +32,7 @@ fn read(fields: &[Field]) -> Loaded {
     load(BLOCKED, &mut Rest(fields), 1, 1 << 20).map(fields::bloom)
 }
 
-fn fields(filter: &ScalableBloomFilter) -> Vec<Field> {
+fn fields(filter: &LayeredFilter) -> Vec<Field> {
     let mut row = Row::default();
     let Ok(()) = save(&filter.clone().into(), &mut row);
     row.0
@@ -71,8 +72,8 @@ const HEADER: &str = "65766572626c6f6f6d0d0a1a 0100 0100 \
     c15c0289ec2d0a9167ec8e65a18debbe \
     4000000000000000 0100000000000000 1400000000000000 7b14ae47e17a843f 06000000";
 
-fn one_item() -> ScalableBloomFilter {
-    let mut filter = ScalableBloomFilter::builder()
+fn one_item() -> LayeredFilter {
+    let mut filter = LayeredFilter::builder()
         .error_rate(0.01)
         .capacity(20)
         .fixed()
@@ -84,8 +85,8 @@ fn one_item() -> ScalableBloomFilter {
     filter
 }
 
-fn grown() -> ScalableBloomFilter {
-    let mut filter = ScalableBloomFilter::builder()
+fn grown() -> LayeredFilter {
+    let mut filter = LayeredFilter::builder()
         .capacity(3)
         .layout(Layout::Blocked)
         .build()
@@ -231,7 +232,7 @@ fn limits_are_for_all_bit_arrays_together() {
 
 #[test]
 fn a_value_is_none_of_the_other_layouts() {
-    let classic = ScalableBloomFilter::builder()
+    let classic = LayeredFilter::builder()
         .layout(Layout::Classic)
         .build()
         .unwrap();
@@ -287,7 +288,7 @@ proptest! {
             header[at] = byte;
         }
         let parts = header::decode(&header);
-        let filter = parts.and_then(|p| ScalableBloomFilter::from_parts(&p, 1 << 20).ok());
+        let filter = parts.and_then(|p| LayeredFilter::from_parts(&p, 1 << 20).ok());
         if let Some(filter) = filter {
             prop_assert_eq!(header::encode(&filter), header);
         }
@@ -298,8 +299,8 @@ proptest! {
 /// and 55 seconds later: computed by `window.py`, which knows only docs/formats.md.
 const WINDOW_HEADER: &str = include_str!("window.hex");
 
-fn windowed() -> ScalableBloomFilter {
-    let builder = ScalableBloomFilter::builder().error_rate(0.05).capacity(80);
+fn windowed() -> LayeredFilter {
+    let builder = LayeredFilter::builder().error_rate(0.05).capacity(80);
     let mut filter = builder
         .seed(1)
         .window(Span::Ticks(40_000), 4, 1000)

@@ -8,8 +8,9 @@
 
 mod fields;
 
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::PartsError;
-use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::value::{
     ValueError, load, save, save_array_head, save_array_tail, save_head,
 };
@@ -18,7 +19,7 @@ use everbloom_commands::{Filter, Kind};
 use fields::Field::{Bytes, Double, Unsigned};
 use fields::{Field, Rest, Row};
 
-type Loaded = Result<ScalableBloomFilter, ValueError<&'static str>>;
+type Loaded = Result<LayeredFilter, ValueError<&'static str>>;
 
 fn read(fields: &[Field], version: u32) -> Loaded {
     let kind = Kind::Bloom(Layout::Classic);
@@ -32,7 +33,7 @@ fn newer(version: u32) -> ValueError<&'static str> {
     }
 }
 
-fn fields(filter: &ScalableBloomFilter) -> Vec<Field> {
+fn fields(filter: &LayeredFilter) -> Vec<Field> {
     let mut row = Row::default();
     let Ok(()) = save(&filter.clone().into(), &mut row);
     row.0
@@ -60,7 +61,7 @@ fn recorded() -> Vec<Field> {
 
 #[test]
 fn fields_are_those_of_redisbloom() {
-    let mut filter = ScalableBloomFilter::builder()
+    let mut filter = LayeredFilter::builder()
         .layout(Layout::Classic)
         .error_rate(0.01)
         .capacity(3)
@@ -74,7 +75,7 @@ fn fields_are_those_of_redisbloom() {
 #[test]
 fn grown_and_fixed_filters_come_back_equal() {
     for capacity in [1, 10, 1000] {
-        let builder = ScalableBloomFilter::builder()
+        let builder = LayeredFilter::builder()
             .layout(Layout::Classic)
             .capacity(capacity);
         for builder in [builder, builder.expansion(4), builder.fixed()] {
@@ -89,7 +90,7 @@ fn grown_and_fixed_filters_come_back_equal() {
 
 #[test]
 fn parts_give_the_same_fields_as_the_whole() {
-    let mut filter = ScalableBloomFilter::builder()
+    let mut filter = LayeredFilter::builder()
         .layout(Layout::Classic)
         .capacity(10)
         .build()

@@ -113,8 +113,7 @@ fn main() -> Outcome {
         "error rate of a message, measured",
         format!("{:.6}", rate(wrong, others)),
     );
-    let bytes: u64 = recent.layers().iter().map(|layer| layer.bytes()).sum();
-    figure("memory of the filter, bytes", bytes);
+    figure("memory of the filter, bytes", recent.stats().bytes());
     figure("seconds", format!("{seconds:.2}"));
     Ok(())
 }

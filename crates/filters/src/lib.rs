@@ -49,7 +49,7 @@ pub fn kernels_agree(arrays: &[[u8; 128]], items: &[(u64, u64)], mask: u32, hash
 
 #[cfg(target_has_atomic = "64")]
 pub use bloom::atomic::AtomicBloomFilter;
-pub use bloom::builder::{BloomBuilder, ScalableBuilder};
+pub use bloom::builder::{BloomBuilder, ScalableBuilder, WindowedBuilder};
 pub use bloom::fixed::BloomFilter;
 pub use bloom::scalable::ScalableBloomFilter;
 pub use bloom::sets::{ShrinkError, UnionError};

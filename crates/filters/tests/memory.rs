@@ -13,8 +13,9 @@
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::Check;
-use everbloom::{BloomFilter, Layout, ScalableBloomFilter, Span};
+use everbloom::{BloomFilter, Layout, Span};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -142,25 +143,25 @@ fn a_loaded_sparse_filter_is_sparse() {
     for layout in [Layout::Classic, Layout::Blocked] {
         let mut sparse = filter(layout, bytes);
         fill(&mut sparse, 0, 1000);
-        let sparse = ScalableBloomFilter::from(sparse);
+        let sparse = LayeredFilter::from(sparse);
         let expected = expected(layout, bytes, 1000);
         let (parts, whole) = (sparse.parts(), sparse.to_bytes());
 
-        let (loaded, by_bytes) = grown(|| ScalableBloomFilter::from_bytes(&whole).unwrap());
+        let (loaded, by_bytes) = grown(|| LayeredFilter::from_bytes(&whole).unwrap());
         assert_about("from_bytes", by_bytes, expected);
         assert!(loaded == sparse);
         drop(loaded);
 
         let vector = sparse.layers()[0].as_bytes().into_owned();
         let before = measured("Rss") - vector.len() as u64;
-        let load = ScalableBloomFilter::from_parts_and_bits;
+        let load = LayeredFilter::from_parts_and_bits;
         let loaded = load(&parts, vec![vector], u64::MAX, Check::RdbValue).unwrap();
         assert_about("from_parts_and_bits", measured("Rss") - before, expected);
         assert!(loaded == sparse);
         drop(loaded);
 
         let (loaded, by_chunks) = grown(|| {
-            let mut loaded = ScalableBloomFilter::from_parts(&parts, u64::MAX).unwrap();
+            let mut loaded = LayeredFilter::from_parts(&parts, u64::MAX).unwrap();
             load_chunks(&mut loaded, &sparse);
             loaded
         });
@@ -169,7 +170,7 @@ fn a_loaded_sparse_filter_is_sparse() {
     }
 }
 
-fn load_chunks(to: &mut ScalableBloomFilter, from: &ScalableBloomFilter) {
+fn load_chunks(to: &mut LayeredFilter, from: &LayeredFilter) {
     let mut at = 0;
     while let Some(chunk) = from.stream_chunk(at, 5_000_001) {
         to.load_chunk(at, &chunk).unwrap();
@@ -210,7 +211,7 @@ fn memory_follows_the_items_until_all_is_on_huge_pages() {
             continue;
         }
         assert_huge("filled", huge_before, bytes);
-        let filter = ScalableBloomFilter::from(filter);
+        let filter = LayeredFilter::from(filter);
         let with = measured("AnonHugePages");
         let copy = filter.clone();
         assert_huge("copied", with, bytes);
@@ -219,7 +220,7 @@ fn memory_follows_the_items_until_all_is_on_huge_pages() {
 
         let parts = filter.parts();
         let with = measured("AnonHugePages");
-        let mut loaded = ScalableBloomFilter::from_parts(&parts, u64::MAX).unwrap();
+        let mut loaded = LayeredFilter::from_parts(&parts, u64::MAX).unwrap();
         load_chunks(&mut loaded, &filter);
         assert_huge("load_chunk", with, bytes);
         assert!(loaded == filter);
@@ -227,14 +228,14 @@ fn memory_follows_the_items_until_all_is_on_huge_pages() {
 
         let whole = filter.to_bytes();
         let with = measured("AnonHugePages");
-        let loaded = ScalableBloomFilter::from_bytes(&whole).unwrap();
+        let loaded = LayeredFilter::from_bytes(&whole).unwrap();
         assert_huge("from_bytes", with, bytes);
         assert!(loaded == filter);
         drop((loaded, whole));
 
         let vector = filter.layers()[0].as_bytes().into_owned();
         let with = measured("AnonHugePages");
-        let load = ScalableBloomFilter::from_parts_and_bits;
+        let load = LayeredFilter::from_parts_and_bits;
         let loaded = load(&parts, vec![vector], u64::MAX, Check::RdbValue).unwrap();
         assert_huge("from_parts_and_bits", with, bytes);
         assert!(loaded == filter);
@@ -249,7 +250,7 @@ fn a_dropped_generation_is_not_copied_for_its_readers() {
     if always_huge() {
         return;
     }
-    let builder = ScalableBloomFilter::builder().capacity(100_000_000);
+    let builder = LayeredFilter::builder().capacity(100_000_000);
     let mut filter = builder.window(Span::Items, 1, 0).build().unwrap();
     filter.insert(&0_u64);
     filter.advance(1, 0).unwrap();

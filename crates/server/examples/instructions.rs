@@ -16,7 +16,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::Layout;
+use everbloom::ScalableBloomFilter;
 use everbloom_resp::encode::encode_request;
 use everbloom_resp::{Batch, Limits, RequestParser, recycle};
 use everbloom_server::internals::{Client, Replayer, Session, Turn, execute, registry};

@@ -777,7 +777,7 @@ fn large_values_are_freed_at_once() {
     let _alone = ALONE.lock();
     let before = SHORTENED.load(Ordering::SeqCst);
     for layout in [everbloom::Layout::Classic, everbloom::Layout::Blocked] {
-        let filter = everbloom::ScalableBloomFilter::builder()
+        let filter = everbloom::host::LayeredFilter::builder()
             .capacity(80_000_000)
             .layout(layout)
             .build()

@@ -191,7 +191,8 @@ async fn walk_once(store: &Store) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+    use everbloom::host::LayeredFilter;
+    use everbloom::{CuckooFilter, Layout};
     use everbloom_commands::filter::Filter;
     use everbloom_store::Settings;
 
@@ -211,7 +212,7 @@ mod tests {
 
     /// A blocked filter with this capacity, error rate and number of items.
     fn filter(capacity: u64, rate: f64, items: u64) -> Value {
-        let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
+        let builder = LayeredFilter::builder().layout(Layout::Blocked);
         let builder = builder.seed(1).capacity(capacity).error_rate(rate);
         let mut filter = builder.build().unwrap();
         for item in 0..items {

@@ -151,7 +151,8 @@ fn layers(parts: &Parts) -> Vec<Layer> {
 
 #[cfg(test)]
 mod tests {
-    use everbloom::{CuckooFilter, ScalableBloomFilter};
+    use everbloom::CuckooFilter;
+    use everbloom::host::LayeredFilter;
 
     use super::*;
 
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn a_curve_comes_true() {
         for layout in [Layout::Classic, Layout::Blocked] {
-            let builder = ScalableBloomFilter::builder().capacity(20_000);
+            let builder = LayeredFilter::builder().capacity(20_000);
             let builder = builder.error_rate(0.02).layout(layout);
             let mut filter = match layout {
                 Layout::Classic => builder.build(),
@@ -200,7 +201,7 @@ mod tests {
     /// A header from outside may claim very many.
     #[test]
     fn a_curve_of_very_many_layers_is_soon_made_and_short() {
-        let mut parts = ScalableBloomFilter::builder().build().unwrap().parts();
+        let mut parts = LayeredFilter::builder().build().unwrap().parts();
         let layer = parts.layers[0];
         parts.layers = vec![layer; 1_000_000];
         let curve = curve(&Parts::Bloom(parts));

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn figures(capacity: u64, items: u64) -> Figures {
-        let builder = everbloom::ScalableBloomFilter::builder().capacity(capacity);
+        let builder = everbloom::host::LayeredFilter::builder().capacity(capacity);
         let mut filter = builder.seed(1).build().unwrap();
         filter.extend(0..items);
         Figures::of(&Filter::Bloom(filter), 256)
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(past(&other), [start + 30_015]);
         // A filter with another requested rate is another one, too.
         let mut other = Table::default();
-        let builder = everbloom::ScalableBloomFilter::builder().capacity(100_000);
+        let builder = everbloom::host::LayeredFilter::builder().capacity(100_000);
         let mut filter = builder.error_rate(0.5).seed(1).build().unwrap();
         filter.extend(0..1000);
         let figures = Figures::of(&Filter::Bloom(filter), 256);

@@ -85,7 +85,7 @@ impl Word {
             Word::Known(at) => KNOWN[usize::from(*at) % KNOWN.len()].into(),
             Word::Number(number) => number.to_string().into_bytes(),
             Word::Header(capacity) => {
-                let builder = everbloom::ScalableBloomFilter::builder().layout(Layout::Classic);
+                let builder = everbloom::host::LayeredFilter::builder().layout(Layout::Classic);
                 let layout = match capacity % 2 {
                     0 => Layout::Classic,
                     _ => Layout::Blocked,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::FilterParts;
 use everbloom_commands::Parts;
 use everbloom_commands::bf::dump::piece;
@@ -50,7 +50,7 @@ fn fetch(
     server: &mut Server,
     key: &[u8],
     progress: &Progress,
-) -> Result<(ScalableBloomFilter, u64, bool), Failure> {
+) -> Result<(LayeredFilter, u64, bool), Failure> {
     match server.find(key)? {
         Content::Filter(Family::Bloom) => {}
         found => {
@@ -89,7 +89,7 @@ fn read(
     header: &Header,
     parts: &FilterParts,
     progress: &Progress,
-) -> Result<ScalableBloomFilter, Failure> {
+) -> Result<LayeredFilter, Failure> {
     let mut reader = PieceReader::new(server, key, header, header.all())?;
     let next = || {
         let piece = reader.next(server)?;
@@ -104,7 +104,7 @@ fn read(
 /// Loads the filter of a file into a key, which has it whole or not at all. Returns its bytes.
 pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure> {
     let progress = Progress::of_filters(args.quiet);
-    let filter = ScalableBloomFilter::from(FilterFile::look(path)?);
+    let filter = LayeredFilter::from(FilterFile::look(path)?);
     let mut server = Server::connect(&to.url, &args.server, WRITABLE)?;
     let temporary = temporary::name(&to.key, &transfer::token());
     let name = CopiedKey {
@@ -141,7 +141,7 @@ fn target(server: &mut Server, key: &[u8], replace: bool) -> Result<Target, Fail
 fn publish(
     server: &mut Server,
     name: CopiedKey<'_>,
-    filter: &ScalableBloomFilter,
+    filter: &LayeredFilter,
     (target, verify): (Target, bool),
     progress: &Progress,
 ) -> Result<u64, Failure> {

@@ -1,7 +1,8 @@
 //! How many new records the filter took for known ones.
 
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom::sizing::{BlockedSize, textbook};
-use everbloom::{Layout, ScalableBloomFilter};
 
 /// After how much growth to compute the rate again: a 64th.
 const STEP: u64 = 64;
@@ -20,7 +21,7 @@ pub(super) struct Loss {
 
 impl Loss {
     /// Notes that the filter found `count` records new.
-    pub(super) fn add(&mut self, count: usize, filter: &ScalableBloomFilter) {
+    pub(super) fn add(&mut self, count: usize, filter: &LayeredFilter) {
         let items = filter.len();
         // A filter with a window has fewer items when it has forgotten some.
         if items > self.items + self.items / STEP || items < self.items {
@@ -44,7 +45,7 @@ impl Loss {
 }
 
 /// The error rate of a filter as its counts tell it, in time that does not depend on its size.
-fn error_rate(filter: &ScalableBloomFilter) -> f64 {
+fn error_rate(filter: &LayeredFilter) -> f64 {
     let right = filter.layers().iter().map(|layer| {
         let (bits, hashes, items) = (layer.bits(), layer.hashes(), layer.len());
         1.0 - match layer.layout() {
@@ -61,9 +62,7 @@ mod tests {
 
     #[test]
     fn the_loss_is_what_a_set_says() {
-        let builder = ScalableBloomFilter::builder()
-            .capacity(10_000)
-            .error_rate(0.01);
+        let builder = LayeredFilter::builder().capacity(10_000).error_rate(0.01);
         let mut filter = builder.fixed().seed(1).build().unwrap();
         let (mut loss, mut missing) = (Loss::default(), 0);
         for batch in 0..200 {
@@ -94,7 +93,7 @@ mod tests {
         for (capacity, items, rate, filters) in [(1000, 1000, 0.01, 400), (1000, 4000, 0.01, 100)] {
             let (mut expected, mut missing) = (0.0, 0.0);
             for seed in 0..filters {
-                let builder = ScalableBloomFilter::builder().capacity(capacity);
+                let builder = LayeredFilter::builder().capacity(capacity);
                 let mut filter = builder.error_rate(rate).seed(seed).build().unwrap();
                 let mut loss = Loss::default();
                 for batch in 0..items / 10 {

@@ -1,6 +1,6 @@
 //! What remembers the keys: a filter in this process or a server's.
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 
 use crate::failure::Failure;
 use crate::filter::now_ms;
@@ -19,7 +19,7 @@ pub(super) enum Memory {
 pub(super) struct Local {
     /// Whether it outlives the run. If not, keys are inserted when they are asked for, in one pass.
     pub(super) lasts: bool,
-    pub(super) filter: ScalableBloomFilter,
+    pub(super) filter: LayeredFilter,
     pub(super) loss: Loss,
 }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use everbloom::hash::Key;
-use everbloom::{BuildError, ItemHash, ScalableBloomFilter, Span, WindowedBloomFilter};
+use everbloom::host::LayeredFilter;
+use everbloom::{BuildError, ItemHash, Span, WindowedBloomFilter};
 
 use crate::failure::Failure;
 use crate::filter::{has_our_clock, now_ms};
@@ -19,7 +20,7 @@ const GUESSES: (u64, u64) = (1 << 20, 1 << 27);
 /// Where the run remembers, before its first record.
 pub(super) struct State {
     file: Option<FilterFile>,
-    filter: Option<ScalableBloomFilter>,
+    filter: Option<LayeredFilter>,
     /// For a new filter.
     key: Key,
     error_rate: f64,
@@ -80,7 +81,7 @@ impl State {
         &mut self,
         first: Option<&Chunk>,
         bytes: u64,
-    ) -> Result<ScalableBloomFilter, Failure> {
+    ) -> Result<LayeredFilter, Failure> {
         if let Some(filter) = self.filter.take() {
             return Ok(filter);
         }
@@ -102,8 +103,8 @@ impl State {
         built.map_err(|error| Failure::unmade(least, error))
     }
 
-    fn build(&self, capacity: u64) -> Result<ScalableBloomFilter, BuildError> {
-        let builder = ScalableBloomFilter::builder().key(self.key);
+    fn build(&self, capacity: u64) -> Result<LayeredFilter, BuildError> {
+        let builder = LayeredFilter::builder().key(self.key);
         let builder = builder.capacity(capacity).error_rate(self.error_rate);
         match self.window {
             Some(window) => {
@@ -117,7 +118,7 @@ impl State {
     }
 
     /// Saves the filter, if there is a file for it that does not have it yet.
-    pub(super) fn save(&mut self, filter: &ScalableBloomFilter) -> Result<(), Failure> {
+    pub(super) fn save(&mut self, filter: &LayeredFilter) -> Result<(), Failure> {
         match &mut self.file {
             Some(file) if self.saved != Some(filter.len()) => {
                 Ok(file.save(|to| filter.write_to(to))?)
@@ -132,7 +133,7 @@ impl State {
 }
 
 /// Refuses parameters that differ from the file's.
-fn agree(path: &Path, filter: &ScalableBloomFilter, args: &Args) -> Result<(), Failure> {
+fn agree(path: &Path, filter: &LayeredFilter, args: &Args) -> Result<(), Failure> {
     let path = path.display();
     if let Some(rate) = args.error_rate
         && rate.to_bits() != filter.error_rate().to_bits()

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use everbloom::{CuckooFilter, Layout, ScalableBloomFilter, Span, WindowedBloomFilter};
+use everbloom::host::LayeredFilter;
+use everbloom::{CuckooFilter, Layout, Span, WindowedBloomFilter};
 use everbloom_resp::Reply;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -18,7 +19,7 @@ pub(super) type Item = [u8; ITEM_LENGTH];
 
 #[derive(Debug)]
 pub(super) enum Subject {
-    Embedded(ScalableBloomFilter),
+    Embedded(LayeredFilter),
     Cuckoo(CuckooFilter),
     Server(ServerKey),
 }
@@ -63,7 +64,7 @@ impl Subject {
         shape: Shape,
     ) -> Result<Self, Failure> {
         let Some(client) = client else {
-            let builder = ScalableBloomFilter::builder().error_rate(rate);
+            let builder = LayeredFilter::builder().error_rate(rate);
             let builder = builder.capacity(capacity);
             let builder = match shape {
                 Shape::Layout(layout) => builder.layout(layout.unwrap_or(Layout::Classic)),

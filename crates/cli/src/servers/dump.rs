@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::CuckooParts;
 use everbloom_commands::bf::dump::piece as piece_of;
 use everbloom_commands::format::header::{self, cuckoo};
@@ -43,7 +43,7 @@ pub(crate) struct Header {
     /// The bytes of all pieces.
     pub(crate) length: u64,
     /// The filter itself, from a server without SCANDUMP.
-    whole: Option<Rc<ScalableBloomFilter>>,
+    whole: Option<Rc<LayeredFilter>>,
 }
 
 impl Header {
@@ -211,7 +211,7 @@ pub(crate) struct PieceReader {
     at: u64,
     end: u64,
     /// The filter, when it is here already.
-    whole: Option<Rc<ScalableBloomFilter>>,
+    whole: Option<Rc<LayeredFilter>>,
 }
 
 impl PieceReader {

@@ -56,10 +56,8 @@ fn built(name: &str, capacity: u64, rate: f64) -> (u64, u32) {
     } else {
         builder.build().unwrap()
     };
-    let [layer] = filter.layers() else {
-        panic!("more than one layer");
-    };
-    (layer.bits(), layer.hashes())
+    assert_eq!(filter.capacity(), capacity, "more than one layer");
+    (filter.stats().bits, filter.stats().hashes)
 }
 
 /// Whether each filter of a plan is the one that the library makes with its capacity and rate.
@@ -145,19 +143,13 @@ fn a_window_takes_what_was_planned() {
     let plan = json(&["40000", "0.1%", "--window", "7d"]);
     let planned = field(&plan, "blocked, with a window", "bytes");
 
-    let builder = ScalableBloomFilter::builder().capacity(capacity);
-    let builder = builder.error_rate(rate).window(Span::Ticks(40), 4, 0);
-    let mut filter = WindowedBloomFilter::try_from(builder.build().unwrap()).unwrap();
+    let mut filter = WindowedBloomFilter::new(capacity, rate, Span::Ticks(40));
     for item in 0..capacity * 5 / 4 {
         filter.insert_at(&item, item / (capacity / 40));
     }
-    let bits: u64 = filter
-        .layers()
-        .iter()
-        .map(everbloom::host::Layer::bits)
-        .sum();
-    assert_eq!(filter.layers().len(), 5);
-    assert_eq!(planned, bits / 8);
+    let generations = filter.window().kept.iter();
+    assert_eq!(generations.map(|it| it.layers).sum::<u32>(), 5);
+    assert_eq!(planned, filter.stats().bytes());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::insertion::{Insertion, Replayed, reserve};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 
 pub(crate) const ADD: &str = "bf.add";
 pub(crate) const MADD: &str = "bf.madd";
@@ -31,7 +31,7 @@ const REPLAYED_IF_THERE: Replayed = Replayed {
 
 /// How the insertions into a filter are replayed.
 #[inline]
-fn replayed(context: &LazyContext<'_>, filter: &ScalableBloomFilter) -> &'static Replayed {
+fn replayed(context: &LazyContext<'_>, filter: &LayeredFilter) -> &'static Replayed {
     match filter.window().is_some() && context.has_replicas {
         true => &REPLAYED_IF_THERE,
         false => &REPLAYED,
@@ -136,7 +136,7 @@ pub(super) fn insert_all<'a>(
 
 /// Whether the array of answers may be shorter than the items: it ends with the first item that a
 /// full filter refuses.
-fn may_end_early(filter: &ScalableBloomFilter, items: usize) -> bool {
+fn may_end_early(filter: &LayeredFilter, items: usize) -> bool {
     // Only the newest layer takes items. Older ones of a loaded filter may say that they have room.
     let newest = filter.layers().last();
     let room = newest.map_or(0, |layer| layer.capacity().saturating_sub(layer.len()));

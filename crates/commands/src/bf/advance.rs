@@ -1,6 +1,6 @@
 //! BF.ADVANCE: begins generations of a window. It is also how a log or a replica learns of a window
 //! that the clock has moved. There, 0 generations mean that the window
-//! [begins again](everbloom::ScalableBloomFilter::begin_again) at that time.
+//! [begins again](everbloom::host::LayeredFilter::begin_again) at that time.
 
 use super::window::next_number;
 use crate::args::Args;

@@ -5,8 +5,9 @@ use crate::context::LazyContext;
 use crate::format::g;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom::sizing::BlockedSize;
-use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_resp::Reply;
 
 pub(crate) const DEBUG: &str = "bf.debug";
@@ -22,7 +23,7 @@ pub fn debug(
     answers.answer(request.and_then(|[_]| slot.required()).map(describe))
 }
 
-fn describe(filter: &ScalableBloomFilter) -> Reply {
+fn describe(filter: &LayeredFilter) -> Reply {
     let width = filter.options().hash_width().bits();
     let layers = filter.layers().iter().map(|layer| {
         let line = format!(

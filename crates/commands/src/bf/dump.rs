@@ -15,7 +15,7 @@ use crate::number;
 use crate::piece::{self, Content, Piece};
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{ChunkError, FilterParts, PartsError};
 use everbloom_resp::Reply;
 
@@ -25,7 +25,7 @@ pub(crate) const LOADCHUNK: &str = "bf.loadchunk";
 /// One piece of the dump of a filter, and the iterator that BF.LOADCHUNK takes with it; `None`
 /// behind the last. The same iterator is the one of the next piece. A host that rewrites its log
 /// starts with iterator 0 and writes `BF.LOADCHUNK key iterator piece` for each piece.
-pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> Option<(i64, Vec<u8>)> {
+pub fn piece(filter: &LayeredFilter, iterator: i64) -> Option<(i64, Vec<u8>)> {
     let Piece { next, content } = piece_at(filter, iterator).ok()??;
     let data = match content {
         Content::Made(Reply::Bulk(header)) => header,
@@ -36,7 +36,7 @@ pub fn piece(filter: &ScalableBloomFilter, iterator: i64) -> Option<(i64, Vec<u8
 }
 
 /// The piece that an iterator stands for; `None` behind the last.
-fn piece_at(filter: &ScalableBloomFilter, iterator: i64) -> Result<Option<Piece>, CommandError> {
+fn piece_at(filter: &LayeredFilter, iterator: i64) -> Result<Option<Piece>, CommandError> {
     let start = filter.stream_start();
     let Ok(number) = u64::try_from(iterator) else {
         return Ok(None);
@@ -57,7 +57,7 @@ fn piece_at(filter: &ScalableBloomFilter, iterator: i64) -> Result<Option<Piece>
 pub fn scandump(request: &[&[u8]], slot: ReadSlot<'_, Filter>) -> Result<Piece, CommandError> {
     let [_, iterator] = Args::new(SCANDUMP, request).exactly()?;
     // The key is checked before the iterator, as in RedisBloom.
-    let filter = slot.of_family::<ScalableBloomFilter>().required()?;
+    let filter = slot.of_family::<LayeredFilter>().required()?;
     let iterator = number::integer(iterator).ok_or(CommandError::ScanIterator)?;
     let piece = piece_at(filter, iterator)?;
     Ok(piece.unwrap_or_else(|| Piece::end(Reply::Bulk(Vec::new()))))
@@ -76,7 +76,7 @@ impl<'a> LoadChunk<'a> {
         Ok(Self { iterator, data })
     }
 
-    fn load_header(&self, context: &LazyContext<'_>) -> Result<ScalableBloomFilter, CommandError> {
+    fn load_header(&self, context: &LazyContext<'_>) -> Result<LayeredFilter, CommandError> {
         let parts = header::decode(self.data);
         let start = parts.as_ref().map_or(0, FilterParts::stream_start);
         if u64::try_from(self.iterator).ok() != start.checked_add(1) {
@@ -87,7 +87,7 @@ impl<'a> LoadChunk<'a> {
         if context.classic_only && (parts.key.is_some() || parts.valkey.is_some()) {
             return Err(CommandError::ClassicOnly);
         }
-        ScalableBloomFilter::from_parts(&parts, context.max_new_filter_bytes()).map_err(|error| {
+        LayeredFilter::from_parts(&parts, context.max_new_filter_bytes()).map_err(|error| {
             match error {
                 PartsError::OutOfMemory => CommandError::InsufficientMemory,
                 _ => CommandError::BadData,
@@ -95,7 +95,7 @@ impl<'a> LoadChunk<'a> {
         })
     }
 
-    fn load_data(&self, filter: &mut ScalableBloomFilter) -> Result<(), CommandError> {
+    fn load_data(&self, filter: &mut LayeredFilter) -> Result<(), CommandError> {
         let end = u64::try_from(self.iterator).map_err(|_| CommandError::BadData)?;
         let len = u64::try_from(self.data.len()).map_err(|_| CommandError::BadData)?;
         if end == 0 || end < len {

@@ -6,7 +6,8 @@ use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::run::{Answers, Run};
 use crate::slot::ReadSlot;
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom_resp::{Protocol, Reply};
 
 pub(crate) const INFO: &str = "bf.info";
@@ -55,7 +56,7 @@ impl Field {
     }
 
     /// The value, if the filter has this field.
-    fn value(self, filter: &ScalableBloomFilter, context: &LazyContext<'_>) -> Option<Reply> {
+    fn value(self, filter: &LayeredFilter, context: &LazyContext<'_>) -> Option<Reply> {
         Some(match self {
             Self::Capacity => count(filter.capacity()),
             Self::Size => count(size(filter)),
@@ -73,7 +74,7 @@ impl Field {
     }
 }
 
-fn size(filter: &ScalableBloomFilter) -> u64 {
+fn size(filter: &LayeredFilter) -> u64 {
     let layers = filter
         .layers()
         .iter()
@@ -82,7 +83,7 @@ fn size(filter: &ScalableBloomFilter) -> u64 {
 }
 
 /// The items that a growing filter of valkey-bloom has room for in the end.
-fn max_capacity(filter: &ScalableBloomFilter, max_bytes: u64) -> Option<u64> {
+fn max_capacity(filter: &LayeredFilter, max_bytes: u64) -> Option<u64> {
     let valkey = filter.valkey().filter(|_| !filter.is_fixed())?;
     let first = filter.layers().first()?.capacity();
     Some(valkey.max_capacity(first, filter.error_rate(), filter.expansion(), max_bytes))

@@ -8,8 +8,8 @@ use crate::insertion::Insertion;
 use crate::slot::Slot;
 use everbloom::sizing::Rounding;
 
-use everbloom::host::Inserted;
-use everbloom::{InsertError, ScalableBloomFilter};
+use everbloom::InsertError;
+use everbloom::host::{Inserted, LayeredFilter};
 use std::ops::ControlFlow;
 
 /// Whether the items belong to one request or to one each. This decides which items are not tried.
@@ -27,7 +27,7 @@ pub(super) enum Owner {
 #[inline]
 pub(super) fn insert_items<'a>(
     context: &LazyContext<'_>,
-    filter: &mut ScalableBloomFilter,
+    filter: &mut LayeredFilter,
     insertion: &mut Insertion<'a>,
     items: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     owner: Owner,
@@ -64,7 +64,7 @@ fn answer<'a>(
 #[inline(never)]
 fn insert_and_grow<'a>(
     context: &LazyContext<'_>,
-    filter: &mut ScalableBloomFilter,
+    filter: &mut LayeredFilter,
     insertion: &mut Insertion<'a>,
     items: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     owner: Owner,
@@ -117,14 +117,14 @@ fn insert_and_grow<'a>(
 
 /// How many items the newest layer takes before it is full.
 #[inline]
-fn room(filter: &ScalableBloomFilter) -> u64 {
+fn room(filter: &LayeredFilter) -> u64 {
     let newest = filter.layers().last();
     newest.map_or(0, |layer| layer.capacity().saturating_sub(layer.len()))
 }
 
 /// How many items can be added while the filter gets at most one new layer. The limit for a new
 /// layer must be computed again after each one.
-fn at_most_one_growth(filter: &ScalableBloomFilter) -> usize {
+fn at_most_one_growth(filter: &LayeredFilter) -> usize {
     let Some(newest) = filter.layers().last().filter(|_| !filter.is_fixed()) else {
         return usize::MAX;
     };
@@ -148,7 +148,7 @@ pub(super) fn filter_or_new<'s>(
     missing: impl FnOnce() -> Parameters,
     slot: &'s mut Slot<'_>,
     insertion: &mut Insertion<'_>,
-) -> Result<&'s mut ScalableBloomFilter, CommandError> {
+) -> Result<&'s mut LayeredFilter, CommandError> {
     let (filter, is_new) = slot.filter_or_new(|| missing().build(context))?;
     if is_new {
         insertion.create(header::encode(filter));

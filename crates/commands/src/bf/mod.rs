@@ -22,8 +22,9 @@ use crate::context::{Defaults, LazyContext};
 use crate::error::CommandError;
 use crate::run::count;
 use everbloom::hash::Key;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::ValkeyBloom;
-use everbloom::{Layout, ScalableBloomFilter, Span};
+use everbloom::{Layout, Span};
 
 /// The parameters of a filter to make.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,15 +81,12 @@ impl Parameters {
         self.layout.unwrap_or(by_default)
     }
 
-    pub(crate) fn build(
-        &self,
-        context: &LazyContext<'_>,
-    ) -> Result<ScalableBloomFilter, CommandError> {
+    pub(crate) fn build(&self, context: &LazyContext<'_>) -> Result<LayeredFilter, CommandError> {
         let layout = self.layout(&context.defaults);
         if context.classic_only && (layout == Layout::Blocked || self.valkey.is_some()) {
             return Err(CommandError::ClassicOnly);
         }
-        let mut builder = ScalableBloomFilter::builder()
+        let mut builder = LayeredFilter::builder()
             .error_rate(self.error_rate)
             .capacity(self.capacity)
             .expansion(self.expansion)

@@ -6,7 +6,8 @@ use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::format::g;
 use crate::slot::ReadSlot;
-use everbloom::{ScalableBloomFilter, ShrinkError, UnionError};
+use everbloom::host::LayeredFilter;
+use everbloom::{ShrinkError, UnionError};
 use everbloom_resp::Reply;
 
 pub(crate) const CLEAR: &str = "bf.clear";
@@ -14,7 +15,7 @@ pub(crate) const MERGE: &str = "bf.merge";
 pub(crate) const SHRINK: &str = "bf.shrink";
 
 /// The filter that the first key holds from now on, and the reply; or the reply that refuses.
-pub type Replaced = Result<(ScalableBloomFilter, Reply), Reply>;
+pub type Replaced = Result<(LayeredFilter, Reply), Reply>;
 
 /// `BF.CLEAR key`
 pub fn clear(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
@@ -91,7 +92,7 @@ fn allowed(context: &LazyContext<'_>, command: &'static str) -> Result<(), Comma
 }
 
 /// The filter of the first key.
-fn first<'f>(slots: &[ReadSlot<'f>]) -> Result<&'f ScalableBloomFilter, CommandError> {
+fn first<'f>(slots: &[ReadSlot<'f>]) -> Result<&'f LayeredFilter, CommandError> {
     slots
         .first()
         .copied()

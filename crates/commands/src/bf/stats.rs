@@ -5,9 +5,8 @@ use crate::context::LazyContext;
 use crate::format::layout;
 use crate::run::{Answers, Run, count, map};
 use crate::slot::ReadSlot;
-use everbloom::ScalableBloomFilter;
 use everbloom::hash::Key;
-use everbloom::host::{Generation, Layer, Window};
+use everbloom::host::{Generation, Layer, LayeredFilter, Window};
 use everbloom_resp::Reply;
 
 pub(crate) const STATS: &str = "bf.stats";
@@ -24,7 +23,7 @@ pub fn stats(
     answers.answer(filter.map(|filter| describe(filter, context.now_ms)));
 }
 
-fn describe(filter: &ScalableBloomFilter, now: u64) -> Reply {
+fn describe(filter: &LayeredFilter, now: u64) -> Reply {
     let layers = filter.layers();
     // A host serves others, too: it does not read gigabytes for this.
     let sample = filter.sample();
@@ -50,11 +49,7 @@ fn describe(filter: &ScalableBloomFilter, now: u64) -> Reply {
 }
 
 /// What only a filter with a window has.
-fn of_window(
-    filter: &ScalableBloomFilter,
-    window: &Window,
-    now: u64,
-) -> [(&'static str, Reply); 3] {
+fn of_window(filter: &LayeredFilter, window: &Window, now: u64) -> [(&'static str, Reply); 3] {
     let of_generation = |(generation, items): (Generation, u64)| {
         // The clock says when a generation of seconds began. One of items has no age.
         let age = window.span.ticks();
@@ -83,7 +78,7 @@ fn hex(key: Key) -> Reply {
 }
 
 /// How many new items the newest layer still takes; null for a filter that does not grow.
-fn items_until_next_layer(filter: &ScalableBloomFilter) -> Reply {
+fn items_until_next_layer(filter: &LayeredFilter) -> Reply {
     match filter.layers().last() {
         Some(newest) if !filter.is_fixed() => count(newest.capacity().saturating_sub(newest.len())),
         _ => Reply::Null,

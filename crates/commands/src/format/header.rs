@@ -1,6 +1,6 @@
 //! The header of a SCANDUMP stream: RedisBloom's, and ours for filters that RedisBloom lacks.
 //!
-//! This file knows where each number lies. [`ScalableBloomFilter::from_parts`] decides whether the
+//! This file knows where each number lies. [`LayeredFilter::from_parts`] decides whether the
 //! numbers describe a filter. All are little-endian and packed. RedisBloom's header has 20 bytes,
 //! and 53 more for each layer, oldest layer first:
 //!
@@ -57,8 +57,8 @@
 
 pub mod cuckoo;
 
-use everbloom::ScalableBloomFilter;
 use everbloom::hash::Key;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{FilterParts, LayerParts, ValkeyBloom};
 
 use super::fields::{Fields, HEAD_VERSION, head, without_layers};
@@ -74,7 +74,7 @@ const CLASSIC_LAYER_BYTES: usize = 53;
 const OUR_LAYER_BYTES: usize = 36;
 
 /// The header of a filter.
-pub fn encode(filter: &ScalableBloomFilter) -> Vec<u8> {
+pub fn encode(filter: &LayeredFilter) -> Vec<u8> {
     encode_parts(&filter.parts())
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn command() -> impl Strategy<Value = Vec<Vec<u8>>> {
         });
     let layout = || prop::sample::select(vec![Layout::Classic, Layout::Blocked]);
     let load_header = (key(), 1_u64..30, layout()).prop_map(|(key, capacity, layout)| {
-        let filter = everbloom::ScalableBloomFilter::builder()
+        let filter = everbloom::host::LayeredFilter::builder()
             .capacity(capacity)
             .layout(layout)
             .build()

@@ -1,15 +1,16 @@
 //! Bytes that only an attacker sends.
 
 use crate::keyspace::{Keyspace, Value};
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{FilterParts, LayerParts};
-use everbloom::{Layout, ScalableBloomFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::{COMMANDS, Run};
 use everbloom_resp::Reply;
 use proptest::prelude::*;
 
 fn good() -> FilterParts {
-    ScalableBloomFilter::builder()
+    LayeredFilter::builder()
         .layout(Layout::Classic)
         .capacity(10)
         .build()

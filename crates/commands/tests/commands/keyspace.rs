@@ -1,6 +1,6 @@
 //! The smallest host: keys in a map, a log of effects.
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom_commands::bf::dump::piece;
 use everbloom_commands::run::Replies;
 use everbloom_commands::table::{COMMANDS, ReplaceFn};
@@ -196,7 +196,7 @@ impl Keyspace {
         }
     }
 
-    pub(crate) fn filter(&self, key: &str) -> &ScalableBloomFilter {
+    pub(crate) fn filter(&self, key: &str) -> &LayeredFilter {
         match &self.keys[key.as_bytes()] {
             Value::Filter(Filter::Bloom(filter)) => filter,
             _ => panic!("{key} is no Bloom filter"),
@@ -257,7 +257,7 @@ fn dump(filter: &Filter) -> Vec<(i64, Vec<u8>)> {
     }
 }
 
-pub(crate) fn pieces(filter: &ScalableBloomFilter) -> Vec<(i64, Vec<u8>)> {
+pub(crate) fn pieces(filter: &LayeredFilter) -> Vec<(i64, Vec<u8>)> {
     successors(piece(filter, 0), |(iterator, _)| piece(filter, *iterator)).collect()
 }
 

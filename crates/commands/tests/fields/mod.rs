@@ -2,11 +2,11 @@
 
 use std::convert::Infallible;
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom_commands::Filter;
 use everbloom_commands::format::value::{FieldReader, FieldWriter};
 
-pub(crate) fn bloom(filter: Filter) -> ScalableBloomFilter {
+pub(crate) fn bloom(filter: Filter) -> LayeredFilter {
     match filter {
         Filter::Bloom(filter) => filter,
         Filter::Cuckoo(_) => panic!("a cuckoo filter"),

@@ -88,11 +88,11 @@ impl fmt::Display for LogMark {
 /// are the same.
 ///
 /// ```
-/// use everbloom::ScalableBloomFilter;
+/// use everbloom::host::LayeredFilter;
 /// use everbloom_commands::Filter;
 /// use everbloom_files::rdb::{WriteOptions, Writer};
 ///
-/// let mut filter = ScalableBloomFilter::builder().capacity(1000).build()?;
+/// let mut filter = LayeredFilter::builder().capacity(1000).build()?;
 /// filter.insert("a");
 /// let filter = Filter::from(filter);
 /// let mut writer = Writer::new(Vec::new(), WriteOptions::default())?;

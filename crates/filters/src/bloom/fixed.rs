@@ -1,14 +1,11 @@
 //! A filter of fixed size: a single layer.
 
 use alloc::borrow::Cow;
-use alloc::vec;
 use core::mem::size_of;
 use core::slice;
 
 use super::group;
-use super::scalable::ScalableBloomFilter;
 use super::stats::Stats;
-use crate::formats::redisbloom::Options;
 use crate::hash::item::Item;
 use crate::hash::item_hash::ItemHash;
 use crate::hash::{DoubleHash, HashWidth, Key};
@@ -253,13 +250,5 @@ impl<T: Item> Extend<T> for BloomFilter {
     /// [`insert_each`](BloomFilter::insert_each).
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         self.insert_each(items, drop);
-    }
-}
-
-impl From<BloomFilter> for ScalableBloomFilter {
-    /// A filter of this single layer, which does not grow.
-    fn from(filter: BloomFilter) -> ScalableBloomFilter {
-        let items = filter.len();
-        ScalableBloomFilter::from_layers(vec![filter.layer], items, Options::modern(false), 0)
     }
 }

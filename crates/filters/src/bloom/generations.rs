@@ -1,8 +1,8 @@
 //! The generations of a filter with a window: which layers count, and when new ones begin.
 
 use super::group::{self, is_one_at_most};
-use super::scalable::ScalableBloomFilter;
-use super::window::{Generation, Span, Window};
+use super::layered::LayeredFilter;
+use super::window::{Generation, MaybeWindow, Span, Window};
 use crate::error::InsertError;
 use crate::hash::item::Item;
 use crate::layer::Layer;
@@ -10,11 +10,12 @@ use crate::math::saturating_sum;
 use crate::sizing::BlockedSize;
 use crate::sizing::LayerSize;
 
-impl ScalableBloomFilter {
+impl<W: MaybeWindow> LayeredFilter<W> {
     /// The window, if the filter forgets. [Example](crate::WindowedBloomFilter::window).
     #[must_use]
+    #[inline]
     pub fn window(&self) -> Option<&Window> {
-        self.window.as_deref()
+        self.window.get()
     }
 
     /// The layers that hold what the filter remembers at a time: all of them, unless it has a
@@ -30,7 +31,7 @@ impl ScalableBloomFilter {
     /// The number of items in those layers. [Example](crate::WindowedBloomFilter::window).
     #[must_use]
     pub fn len_at(&self, now: u64) -> u64 {
-        if self.window.is_none() {
+        if self.window().is_none() {
             return self.len();
         }
         saturating_sum(self.layers_at(now).iter().map(Layer::len))
@@ -80,7 +81,7 @@ impl ScalableBloomFilter {
     /// ahead of it: a clock was wrong. Every item that is found now is found for one window from
     /// now on. Returns whether it was so. [Example](crate::WindowedBloomFilter::insert_at).
     pub fn begin_again(&mut self, now: u64) -> bool {
-        let window = self.window.as_deref_mut();
+        let window = self.window.get_mut();
         let ahead = window.filter(|window| window.is_ahead_of(now));
         ahead.map(|window| window.begin_again(now)).is_some()
     }
@@ -91,7 +92,7 @@ impl ScalableBloomFilter {
     #[must_use]
     #[inline]
     pub fn outdated_at(&self) -> Option<u64> {
-        let window = self.window.as_deref()?;
+        let window = self.window()?;
         if self.items == 0 && self.layers.len() == 1 {
             return None;
         }
@@ -121,7 +122,7 @@ impl ScalableBloomFilter {
         now: u64,
         max_bytes: u64,
     ) -> Result<(), InsertError> {
-        let (Some(window), Some(newest)) = (self.window.as_mut(), self.layers.last()) else {
+        let (Some(window), Some(newest)) = (self.window.get_mut(), self.layers.last()) else {
             return Ok(());
         };
         if count == 0 {
@@ -181,15 +182,13 @@ impl ScalableBloomFilter {
     /// How many layers are older than the generation that items enter.
     #[inline]
     pub(crate) fn past(&self) -> usize {
-        self.window.as_ref().map_or(0, |window| window.past())
+        self.window().map_or(0, Window::past)
     }
 
     /// When the newest generation began: of a window of items, this differs between any two.
     #[inline]
     pub(crate) fn began(&self) -> u64 {
-        self.window
-            .as_ref()
-            .map_or(0, |window| window.newest().began)
+        self.window().map_or(0, |window| window.newest().began)
     }
 
     /// The dimensions of one more layer of the newest generation.
@@ -215,6 +214,6 @@ impl ScalableBloomFilter {
     }
 
     fn newest_generation(&mut self) -> Option<&mut Generation> {
-        self.window.as_mut()?.kept.last_mut()
+        self.window.get_mut()?.kept.last_mut()
     }
 }

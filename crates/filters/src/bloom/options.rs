@@ -9,11 +9,11 @@ use crate::sizing::Rounding;
 /// options come from filters of old RedisBloom versions.
 ///
 /// ```
-/// use everbloom::ScalableBloomFilter;
+/// use everbloom::host::LayeredFilter;
 /// use everbloom::hash::HashWidth;
 /// use everbloom::redisbloom::Options;
 /// use everbloom::sizing::Rounding;
-/// let filter = ScalableBloomFilter::builder().fixed().build()?;
+/// let filter = LayeredFilter::builder().fixed().build()?;
 /// let options = filter.options();
 /// assert_eq!(options.bits(), 13);
 /// assert!(options.has(Options::NO_ROUND | Options::FORCE_64 | Options::NO_SCALING));

@@ -1,36 +1,18 @@
-//! A chain of layers that grows with its items.
-//!
-//! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007.) Each layer has half
-//! the error rate of the one before, and as 1/2 + 1/4 + ... = 1 the whole keeps the given rate, as
-//! far as double hashing is as good as independent hashes. In the blocked layout each layer takes a
-//! part of the error rate that the layers before it left, see
-//! [`BlockedSize`](crate::sizing::BlockedSize).
+//! A filter that grows.
 
-use alloc::boxed::Box;
-use core::convert::Infallible;
-use core::mem::size_of;
-use core::ops::ControlFlow;
-
-use smallvec::SmallVec;
-
-use super::group::{Group, is_one_at_most};
+use super::fixed::BloomFilter;
+use super::layered::LayeredFilter;
+use super::sets::{ShrinkError, UnionError};
 use super::stats::Stats;
-use super::window::{Generation, Span, Window};
-use crate::bits::memory::spilled;
-use crate::error::InsertError;
-use crate::formats::redisbloom::Options;
+#[cfg(feature = "std")]
+use crate::error::or_panic;
+use crate::error::{BuildError, InsertError};
+use crate::hash::Key;
 use crate::hash::item::Item;
-use crate::hash::item_hash::ItemHash;
-use crate::hash::valkey::ValkeyBloom;
-use crate::hash::{DoubleHash, Hasher, Key};
-use crate::layer::Layer;
-use crate::layer::capture::Capture;
 use crate::layer::layout::Layout;
-use crate::math::saturating_sum;
-use crate::sizing::BlockedSize;
 
 /// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
-/// error rate. A key of the `BF.*` commands holds such a filter.
+/// error rate.
 ///
 /// ```
 /// use everbloom::ScalableBloomFilter;
@@ -42,70 +24,40 @@ use crate::sizing::BlockedSize;
 /// assert!(!seen.contains("b"));
 ///
 /// seen.extend((0..5000).map(|i| format!("item {i}")));
-/// assert_eq!(seen.layers().len(), 2);
+/// assert!(seen.capacity() > 5000);
 /// assert!(seen.contains("item 4711"));
 /// ```
 ///
 /// Insertion and lookup take time linear in the number of layers times hashes. A filter that
 /// starts with the right capacity is smaller and faster than one that has to grow.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ScalableBloomFilter {
-    /// Oldest first, never empty.
-    pub(crate) layers: SmallVec<[Layer; 1]>,
-    pub(crate) items: u64,
-    options: Options,
-    expansion: u32,
-    /// Only in the blocked layout.
-    pub(crate) window: Option<Box<Window>>,
-    pub(crate) capture: Capture,
-}
-
-/// What an insertion has done. [Example](ScalableBloomFilter::try_insert_each).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inserted {
-    /// The filter did not have the item.
-    New,
-    /// Only older generations of a [window](crate::WindowedBloomFilter) had it. It is in the
-    /// newest now.
-    Renewed,
-    /// Nothing: the filter had it.
-    Known,
-}
+pub struct ScalableBloomFilter(pub(crate) LayeredFilter<()>);
 
 impl ScalableBloomFilter {
-    /// Only for values that the builder made or [`redisbloom`](crate::redisbloom) has validated.
-    pub(crate) fn from_layers(
-        layers: impl Into<SmallVec<[Layer; 1]>>,
-        items: u64,
-        options: Options,
-        expansion: u32,
-    ) -> ScalableBloomFilter {
-        let layers = layers.into();
-        debug_assert!(!layers.is_empty());
-        ScalableBloomFilter {
-            layers,
-            items,
-            options,
-            expansion,
-            window: None,
-            capture: Capture::default(),
-        }
-    }
-
-    /// The same with a window, for which its layers were made.
-    pub(crate) fn with_window(mut self, window: Option<Window>) -> ScalableBloomFilter {
-        self.window = window.map(Box::new);
-        self
+    /// A filter that begins with room for this many items, grows, and keeps this error rate. In the
+    /// blocked layout, with a random key. [Example](ScalableBloomFilter).
+    ///
+    /// # Panics
+    ///
+    /// When the capacity is 0 or so large that its bits cannot be counted, the error rate is not
+    /// less than 1 or too low for any filter (see
+    /// [`MIN_RATE`](crate::sizing::BlockedSize::MIN_RATE)), or there is no memory.
+    /// [`builder`](Self::builder) returns these as errors.
+    #[cfg(feature = "std")]
+    #[must_use]
+    #[track_caller]
+    pub fn new(capacity: u64, error_rate: f64) -> ScalableBloomFilter {
+        let builder = Self::builder().capacity(capacity).error_rate(error_rate);
+        or_panic(builder.build())
     }
 
     /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
     ///
     /// A filter that cannot grow, or must not, still takes the item: lookups find it, and the error
     /// rate rises. [`try_insert`](Self::try_insert) returns an error instead.
+    #[inline]
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
-        let pair = self.hash(item);
-        let Ok(inserted) = self.insert_if_new(pair, Self::insert_surely);
-        inserted == Inserted::New
+        self.0.insert(item)
     }
 
     /// Inserts an item as the `BF.ADD` command does; true when it is new. [Example](InsertError).
@@ -113,71 +65,35 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
+    #[inline]
     pub fn try_insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        let insert = |filter: &mut Self, pair| filter.insert_new(pair, u64::MAX);
-        let inserted = self.insert_if_new(self.hash(item), insert)?;
-        Ok(inserted == Inserted::New)
+        self.0.try_insert(item)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
+    #[inline]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
-        self.found_from(0, self.hash(item))
+        self.0.contains(item)
     }
 
     /// [`insert`](Self::insert) for each item in turn, faster than one by one. Calls `emit` with
     /// whether the item is new. It reads ahead in the iterator.
-    /// [Example](crate::BloomFilter::insert_each).
-    pub fn insert_each(
-        &mut self,
-        items: impl IntoIterator<Item: Item>,
-        mut emit: impl FnMut(bool),
-    ) {
-        self.insert_groups(items.into_iter(), Self::insert_surely, |Ok(inserted)| {
-            emit(inserted == Inserted::New);
-            ControlFlow::Continue(())
-        });
+    /// [Example](BloomFilter::insert_each).
+    pub fn insert_each(&mut self, items: impl IntoIterator<Item: Item>, emit: impl FnMut(bool)) {
+        self.0.insert_each(items, emit);
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.
     ///
     /// A group of items is hashed and its memory prefetched before the first of them is tested, so
     /// that the waits for a large filter's cache lines overlap. It reads ahead in the iterator.
-    /// [Example](crate::BloomFilter::contains_each).
+    /// [Example](BloomFilter::contains_each).
     pub fn contains_each(&self, items: impl IntoIterator<Item: Item>, emit: impl FnMut(bool)) {
-        self.contains_each_at(items, 0, emit);
-    }
-
-    /// Calls `emit` with what [`try_insert`](Self::try_insert) of each item in turn has done; when
-    /// `emit` breaks, the items after that one are not inserted. It may read ahead in the iterator.
-    /// An item that would need a new layer of more than `max_layer_bytes` is refused.
-    ///
-    /// ```
-    /// use everbloom::host::Inserted;
-    /// use everbloom::{InsertError, ScalableBloomFilter};
-    /// use std::ops::ControlFlow;
-    ///
-    /// let mut seen = ScalableBloomFilter::builder().capacity(1).build()?;
-    /// let mut replies = Vec::new();
-    /// seen.try_insert_each(["a", "b"], 0, |reply| {
-    ///     replies.push(reply);
-    ///     ControlFlow::Continue(())
-    /// });
-    /// assert_eq!(replies, [Ok(Inserted::New), Err(InsertError::CannotGrow)]);
-    /// # Ok::<(), everbloom::BuildError>(())
-    /// ```
-    pub fn try_insert_each(
-        &mut self,
-        items: impl IntoIterator<Item: Item>,
-        max_layer_bytes: u64,
-        emit: impl FnMut(Result<Inserted, InsertError>) -> ControlFlow<()>,
-    ) {
-        let insert = |filter: &mut Self, pair| filter.insert_new(pair, max_layer_bytes);
-        self.insert_groups(items.into_iter(), insert, emit);
+        self.0.contains_each(items, emit);
     }
 
     /// The number of items inserted, without those that [`contains`](Self::contains) found already.
-    /// A window counts an item once in each generation that has it.
     ///
     /// ```
     /// # use everbloom::{Layout, ScalableBloomFilter, hash::Key};
@@ -192,323 +108,155 @@ impl ScalableBloomFilter {
     /// ```
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.items
+        self.0.len()
     }
 
     /// Whether nothing was inserted yet. [Example](Self::len).
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items == 0
+        self.0.is_empty()
     }
 
     /// The sum of the layers' capacities; `u64::MAX` when that is more. [Example](Self::len).
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        saturating_sum(self.layers.iter().map(Layer::capacity))
+        self.0.capacity()
     }
 
     /// The error rate given at creation, after the cap. [Example](Self::len).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
-        let is_whole = self.is_fixed() || self.valkey().is_some();
-        let rate = |first: &Layer| {
-            let (capacity, rate) = (first.capacity(), first.error_rate());
-            first.layout().whole_rate(is_whole, capacity, rate)
-        };
-        let window = self.window.as_ref().map(|window| window.error_rate);
-        window
-            .or_else(|| self.layers.first().map(rate))
-            .unwrap_or(0.0)
+        self.0.error_rate()
     }
 
     /// Where the bits of an item lie. [Example](Self::len).
     #[must_use]
     pub fn layout(&self) -> Layout {
-        self.layers.first().map_or(Layout::Classic, Layer::layout)
+        self.0.layout()
     }
 
     /// The key of the hash, in the blocked layout. [Example](Self::len).
     #[must_use]
     pub fn key(&self) -> Option<Key> {
-        self.layers.first().and_then(Layer::key)
-    }
-
-    /// What only a filter of valkey-bloom has.
-    /// [Example](crate::redisbloom::ValkeyBloom::FIXED_SEED).
-    #[must_use]
-    pub fn valkey(&self) -> Option<&ValkeyBloom> {
-        let first = self.layers.first().and_then(Layer::valkey_bloom);
-        first.map(|valkey| &**valkey)
+        self.0.key()
     }
 
     /// How many times the capacity of a layer the next one has; in the blocked layout of a large
     /// layer. [Example](Self::len).
     #[must_use]
     pub fn expansion(&self) -> u32 {
-        self.expansion
+        self.0.expansion()
     }
 
     /// Whether the filter does not grow. [Example](Self::len).
     #[must_use]
     pub fn is_fixed(&self) -> bool {
-        self.options.has(Options::NO_SCALING)
-    }
-
-    /// The layers, oldest first; at least one.
-    #[must_use]
-    pub fn layers(&self) -> &[Layer] {
-        &self.layers
-    }
-
-    /// The option bits. [Example](Options).
-    #[must_use]
-    pub fn options(&self) -> Options {
-        self.options
+        self.0.is_fixed()
     }
 
     /// The parameters, contents and error rate of the filter. Takes time linear in the number of
-    /// bits; [`sample`](Self::sample) reads some of them. [Example](Stats).
+    /// bits. [Example](Stats).
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let layers = self.layers.iter().map(Layer::measured);
-        Stats::of_layers(self.items, self.error_rate(), layers)
+        self.0.stats()
     }
 
     /// The memory of the filter in bytes, the struct included. [Example](Self::len).
     #[must_use]
-    #[inline]
     pub fn memory_usage(&self) -> usize {
-        if self.layers.spilled() || self.window.is_some() || self.capture.is_active() {
-            return self.memory_of_parts();
-        }
-        size_of::<Self>() + self.layers.first().map_or(0, Layer::heap_bytes)
+        self.0.memory_usage()
     }
 
-    /// The same of a filter that has more than a layer.
-    #[inline(never)]
-    fn memory_of_parts(&self) -> usize {
-        let layers: usize = self.layers.iter().map(Layer::heap_bytes).sum();
-        let window = self.window.as_ref().map_or(0, |window| {
-            size_of::<Window>() + window.kept.capacity() * size_of::<Generation>()
-        });
-        size_of::<Self>() + spilled(&self.layers) + layers + window + self.capture.memory_usage()
+    /// An empty filter with the same parameters and the same key, of one layer as large as the
+    /// first of this one: the two can be united.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
+    /// let mut today = seen.empty_like()?;
+    /// today.extend(10_000..20_000);
+    /// seen.union(&today)?;
+    /// assert!((0..20_000).all(|number| seen.contains(&number)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for it.
+    pub fn empty_like(&self) -> Result<ScalableBloomFilter, BuildError> {
+        self.0.empty_like().map(ScalableBloomFilter)
     }
 
-    #[inline]
-    pub(crate) fn hash(&self, item: &(impl Item + ?Sized)) -> DoubleHash {
-        match self.layers.first() {
-            Some(layer) => layer.hash(item, self.options.hash_width()),
-            None => DoubleHash::default(),
-        }
+    /// Adds all items of another filter, which must have the same layout and key:
+    /// [`empty_like`](Self::empty_like) makes such a filter. Capacities and error rates may differ.
+    /// Returns the error rate to expect, which may exceed the given one. A filter that takes more
+    /// items afterwards, and grows, does not exceed what is returned.
+    ///
+    /// A layer is merged into one of the same size if that one has room for the items of both, or
+    /// if the merged layer errs no more often than the two layers apart (layers of the same items,
+    /// for example). Otherwise it becomes an additional layer. So the new error rate is at most the
+    /// sum of both. [`len`](Self::len) counts an item twice if it is in two layers.
+    ///
+    /// ```
+    /// use everbloom::ScalableBloomFilter;
+    /// let builder = ScalableBloomFilter::builder().error_rate(0.01).seed(7);
+    /// let (mut one, mut other) = (builder.build()?, builder.build()?);
+    /// one.extend(0..20);
+    /// other.extend(20..40);
+    /// let rate = one.union(&other)?;
+    /// assert!(rate <= 0.01);
+    /// assert_eq!(one.capacity(), 100);
+    ///
+    /// // This one is full, and the other has no room for it.
+    /// let mut more = one.empty_like()?;
+    /// more.extend(100..200);
+    /// one.union(&more)?;
+    /// assert_eq!(one.capacity(), 200);
+    /// assert!((0..40).chain(100..200).all(|number| one.contains(&number)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then. When
+    /// it says that there is no memory, some of the other's layers may have been added.
+    pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
+        self.0.union(&other.0)
     }
 
-    /// What hashes items as this filter does. [Example](ItemHash).
-    #[must_use]
-    pub fn hasher(&self) -> ItemHash {
-        let width = self.options.hash_width();
-        let first = self.layers.first();
-        ItemHash(first.map_or(Hasher::Classic(width), |layer| layer.hasher(width)))
+    /// Makes the filter smaller and keeps its items: the newest layer becomes as large as one of a
+    /// filter of this capacity and the same error rate. Returns the error rate to expect now. If
+    /// the filter would not become smaller, it does not change. See [`BloomFilter::shrink_to`].
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::new(1_000_000, 0.01);
+    /// seen.extend(0..50_000);
+    /// let before = seen.memory_usage();
+    /// let rate = seen.shrink_to(50_000)?;
+    /// assert!(rate < 0.01 && seen.memory_usage() * 18 < before);
+    /// assert!((0..50_000).all(|number| seen.contains(&number)));
+    /// assert_eq!((seen.capacity(), seen.error_rate()), (50_000, 0.01));
+    /// # Ok::<(), everbloom::ShrinkError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ShrinkError`]; nothing has changed then.
+    pub fn shrink_to(&mut self, capacity: u64) -> Result<f64, ShrinkError> {
+        self.0.shrink_to(capacity)
     }
 
-    /// Whether the item is in one of the layers from that one on.
-    #[inline]
-    pub(crate) fn found_from(&self, oldest: usize, pair: DoubleHash) -> bool {
-        // The newest layer is the largest, so it is the likeliest to have the item.
-        self.layers
-            .iter()
-            .skip(oldest)
-            .rev()
-            .any(|layer| layer.contains(pair))
-    }
-
-    /// `insert` takes an item that is not in the newest generation.
-    #[inline]
-    fn insert_groups<E>(
-        &mut self,
-        items: impl Iterator<Item: Item>,
-        mut insert: impl FnMut(&mut Self, DoubleHash) -> Result<(), E>,
-        mut emit: impl FnMut(Result<Inserted, E>) -> ControlFlow<()>,
-    ) {
-        if is_one_at_most(&items) {
-            for item in items {
-                let pair = self.hash(&item);
-                let reply = self.insert_if_new(pair, &mut insert);
-                if emit(reply).is_break() {
-                    return;
-                }
-            }
-            return;
-        }
-        let mut items = items;
-        let hasher = self.hasher().0;
-        let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
-        let mut more = now.fill(&mut items, &hasher);
-        let mut far = now.prefetch_blocks(&self.layers);
-        while more {
-            more = next.fill(&mut items, &hasher);
-            let far_next = next.prefetch_blocks(&self.layers);
-            let (past, began) = (self.past(), self.began());
-            let (older, current) = self.layers.split_at(past);
-            let found = now.contained_before_insert(current, far.min(current.len()));
-            let renewed = now.contained_in_any(older, now.all() & !found);
-            let newest = self.layers.len().saturating_sub(1);
-            for (index, &pair) in now.pairs().iter().enumerate() {
-                // Items found before are still found. The others can only be in the layer that was
-                // the newest and in later ones: an earlier item of the group may have set their
-                // bits there.
-                let done = match renewed >> index & 1 {
-                    1 => Inserted::Renewed,
-                    _ => Inserted::New,
-                };
-                let reply = if self.began() != began {
-                    // An item of the group began a generation, so what was found is out of date.
-                    self.insert_if_new(pair, &mut insert)
-                } else if found >> index & 1 == 1 {
-                    Ok(Inserted::Known)
-                } else if let Some(new) = self.insert_where_room(newest, pair, Layer::insert_if_new)
-                {
-                    Ok(if new { done } else { Inserted::Known })
-                } else if self.found_from(newest, pair) {
-                    Ok(Inserted::Known)
-                } else {
-                    insert(self, pair).map(|()| done)
-                };
-                if emit(reply).is_break() {
-                    return;
-                }
-            }
-            core::mem::swap(&mut now, &mut next);
-            far = far_next;
-        }
-    }
-
-    /// Inserts an item that is in none of the layers before number `newest`, if that layer is still
-    /// the newest, has room and has no captures; whether the item was new.
-    #[inline]
-    fn insert_where_room(
-        &mut self,
-        newest: usize,
-        pair: DoubleHash,
-        insert: impl FnOnce(&mut Layer, DoubleHash) -> bool,
-    ) -> Option<bool> {
-        let is_newest = self.layers.len() == newest + 1;
-        let layer = self.layers.get_mut(newest)?;
-        if !is_newest || layer.is_full() || self.capture.is_active() || self.items == u64::MAX {
-            return None;
-        }
-        let new = insert(layer, pair);
-        self.items += u64::from(new);
-        Some(new)
-    }
-
-    /// Inserts an item, if it is not in the newest generation. `insert` takes an item that is not
-    /// in there.
-    #[inline]
-    fn insert_if_new<E>(
-        &mut self,
-        pair: DoubleHash,
-        insert: impl FnOnce(&mut Self, DoubleHash) -> Result<(), E>,
-    ) -> Result<Inserted, E> {
-        // One pass over the only layer tests and inserts.
-        if let Some(new) = self.insert_where_room(0, pair, Layer::insert_unless_known) {
-            return Ok(if new { Inserted::New } else { Inserted::Known });
-        }
-        self.insert_unless_found(pair, insert)
-    }
-
-    /// The same, after a search of all layers.
-    #[inline(never)]
-    fn insert_unless_found<E>(
-        &mut self,
-        pair: DoubleHash,
-        insert: impl FnOnce(&mut Self, DoubleHash) -> Result<(), E>,
-    ) -> Result<Inserted, E> {
-        let past = self.past();
-        if self.found_from(past, pair) {
-            return Ok(Inserted::Known);
-        }
-        let older = self.layers.iter().take(past);
-        let done = match older.rev().any(|layer| layer.contains(pair)) {
-            true => Inserted::Renewed,
-            false => Inserted::New,
-        };
-        insert(self, pair).map(|()| done)
-    }
-
-    /// Inserts an item that is not in the newest generation.
-    #[inline]
-    fn insert_new(&mut self, pair: DoubleHash, max_layer_bytes: u64) -> Result<(), InsertError> {
-        if self.layers.last().is_none_or(Layer::is_full) {
-            self.make_room(max_layer_bytes)?;
-        }
-        self.insert_into_newest(pair);
-        Ok(())
-    }
-
-    /// As [`insert_new`](Self::insert_new), into the newest layer when there is no room.
-    #[inline]
-    fn insert_surely(&mut self, pair: DoubleHash) -> Result<(), Infallible> {
-        if self.insert_new(pair, u64::MAX).is_err() {
-            self.insert_into_newest(pair);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn insert_into_newest(&mut self, pair: DoubleHash) {
-        let newest = self.layers.len().saturating_sub(1);
-        if let Some(layer) = self.layers.last_mut() {
-            if self.capture.is_active() {
-                let bytes = layer.as_bytes();
-                layer.note_insert(pair, |byte| {
-                    self.capture.note(newest, &bytes, byte..byte + 1);
-                });
-            }
-            match self.items.checked_add(1) {
-                Some(items) => {
-                    layer.insert(pair);
-                    self.items = items;
-                }
-                // The sum of the layers' counts must stay the filter's count.
-                None => layer.insert_uncounted(pair),
-            }
-        }
-    }
-
-    #[cold]
-    fn make_room(&mut self, max_layer_bytes: u64) -> Result<(), InsertError> {
-        match &self.window {
-            Some(window) if window.span == Span::Items => self.advance(1, 0),
-            _ if self.is_fixed() => Err(InsertError::Full),
-            _ => self.grow(max_layer_bytes),
-        }
-    }
-
-    fn grow(&mut self, max_bytes: u64) -> Result<(), InsertError> {
-        let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
-        let size = match (newest.key(), newest.valkey_bloom(), self.window()) {
-            (None, Some(valkey), _) => {
-                let (number, capacity) = (self.layers.len(), newest.capacity());
-                valkey.next_size(number, capacity, self.error_rate(), self.expansion)
-            }
-            (None, None, _) => newest.size().next(self.expansion, self.options.rounding()),
-            (Some(_), _, Some(window)) => self.next_in_generation(window),
-            (Some(_), _, None) => {
-                let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
-                // A union may have exceeded the given error rate.
-                let left = (self.error_rate() - taken).max(newest.error_rate() / 2.0);
-                let size = BlockedSize::of_layer(newest.size()).next(self.expansion, left);
-                size.map(BlockedSize::as_layer)
-            }
-        };
-        let layer = size.and_then(|size| newest.like(&size, max_bytes).ok());
-        let layer = layer.ok_or(InsertError::CannotGrow)?;
-        self.layers
-            .try_reserve_exact(1)
-            .map_err(|_| InsertError::CannotGrow)?;
-        self.layers.push(layer);
-        self.note_growth();
-        Ok(())
+    /// Removes all items, and all layers except the first.
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
+    /// seen.clear();
+    /// assert!(seen.is_empty() && !seen.contains(&7));
+    /// ```
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -516,6 +264,48 @@ impl<T: Item> Extend<T> for ScalableBloomFilter {
     /// [`insert`](ScalableBloomFilter::insert) for each item, as fast as
     /// [`insert_each`](ScalableBloomFilter::insert_each).
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
-        self.insert_each(items, drop);
+        self.0.extend(items);
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T: Item> FromIterator<T> for ScalableBloomFilter {
+    /// A filter of these items with an error rate of 0.01. The capacity is the iterator's lower
+    /// size hint, at least 100.
+    ///
+    /// # Panics
+    ///
+    /// When there is no memory.
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> ScalableBloomFilter {
+        let items = items.into_iter();
+        let promised = items.size_hint().0.max(100);
+        let mut filter = ScalableBloomFilter::new(promised as u64, 0.01);
+        filter.extend(items);
+        filter
+    }
+}
+
+impl From<BloomFilter> for ScalableBloomFilter {
+    /// A filter of this single layer, which does not grow.
+    fn from(filter: BloomFilter) -> ScalableBloomFilter {
+        ScalableBloomFilter(LayeredFilter::of_fixed(filter, ()))
+    }
+}
+
+impl From<ScalableBloomFilter> for LayeredFilter {
+    fn from(filter: ScalableBloomFilter) -> LayeredFilter {
+        filter.0.map_window(|()| None)
+    }
+}
+
+impl TryFrom<LayeredFilter> for ScalableBloomFilter {
+    type Error = LayeredFilter;
+
+    /// The filter, if it has no window; gives back any other filter.
+    fn try_from(filter: LayeredFilter) -> Result<ScalableBloomFilter, LayeredFilter> {
+        match filter.window() {
+            None => Ok(ScalableBloomFilter(filter.map_window(drop))),
+            Some(_) => Err(filter),
+        }
     }
 }

@@ -3,7 +3,8 @@
 use smallvec::SmallVec;
 
 use super::fixed::BloomFilter;
-use super::scalable::ScalableBloomFilter;
+use super::layered::LayeredFilter;
+use super::window::MaybeWindow;
 use crate::bits::pages;
 use crate::error::{BuildError, first_broken};
 use crate::layer::Layer;
@@ -257,47 +258,26 @@ impl BloomFilter {
     }
 }
 
-impl ScalableBloomFilter {
-    /// An empty filter with the same parameters and the same key, of one layer as large as the
-    /// first of this one: the two can be united.
-    ///
-    /// ```
-    /// use everbloom::ScalableBloomFilter;
-    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
-    /// let mut today = seen.empty_like()?;
-    /// today.extend(10_000..20_000);
-    /// seen.union(&today)?;
-    /// assert!((0..20_000).all(|number| seen.contains(&number)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+impl<W: MaybeWindow> LayeredFilter<W> {
+    /// As [`ScalableBloomFilter::empty_like`](crate::ScalableBloomFilter::empty_like). A window goes
+    /// on with its newest generation.
     ///
     /// # Errors
     ///
     /// There is no memory for it.
-    pub fn empty_like(&self) -> Result<ScalableBloomFilter, BuildError> {
+    pub fn empty_like(&self) -> Result<Self, BuildError> {
         let first = self.layers.first().ok_or(BuildError::Capacity)?;
         let layer = first.like(first.size(), u64::MAX)?;
+        let mut window = self.window.clone();
+        if let Some(window) = window.get_mut() {
+            *window = window.emptied(self.stream_len());
+        }
         let (options, expansion) = (self.options(), self.expansion());
-        let empty = Self::from_layers([layer], 0, options, expansion);
-        Ok(empty.with_window(self.window().map(|it| it.emptied(self.stream_len()))))
+        Ok(Self::from_layers([layer], 0, options, expansion, window))
     }
 
-    /// Makes the filter smaller and keeps its items: the newest layer becomes as large as one of a
-    /// filter of this capacity and the same error rate. Returns the error rate to expect now. If
-    /// the filter would not become smaller, it does not change. A [capture](crate::host) in
-    /// progress ends. See [`BloomFilter::shrink_to`].
-    ///
-    /// ```
-    /// # use everbloom::ScalableBloomFilter;
-    /// let mut seen = ScalableBloomFilter::new(1_000_000, 0.01);
-    /// seen.extend(0..50_000);
-    /// let before = seen.memory_usage();
-    /// let rate = seen.shrink_to(50_000)?;
-    /// assert!(rate < 0.01 && seen.memory_usage() * 18 < before);
-    /// assert!((0..50_000).all(|number| seen.contains(&number)));
-    /// assert_eq!((seen.capacity(), seen.error_rate()), (50_000, 0.01));
-    /// # Ok::<(), everbloom::ShrinkError>(())
-    /// ```
+    /// As [`ScalableBloomFilter::shrink_to`](crate::ScalableBloomFilter::shrink_to). A
+    /// [capture](Self::begin_capture) in progress ends.
     ///
     /// # Errors
     ///
@@ -326,7 +306,9 @@ impl ScalableBloomFilter {
             layers.push(layer.try_clone()?);
         }
         layers.extend(newest);
-        let copy = Self::from_layers(layers, self.items, self.options(), self.expansion());
+        // There is none: a filter with a window cannot be made smaller.
+        let (window, items) = (self.window.clone(), self.items);
+        let copy = Self::from_layers(layers, items, self.options(), self.expansion(), window);
         let rate = copy.expected_rate();
         Ok((copy, rate))
     }
@@ -337,7 +319,7 @@ impl ScalableBloomFilter {
         else {
             return Err(ShrinkError::Layout);
         };
-        if self.window.is_some() {
+        if self.window().is_some() {
             return Err(ShrinkError::Window);
         }
         let others = saturating_sum(older.iter().map(Layer::capacity));
@@ -361,23 +343,16 @@ impl ScalableBloomFilter {
         self.layers.iter().map(rate_now).sum()
     }
 
-    /// Removes all items, and all layers except the first. A [capture](crate::host) in progress
-    /// ends.
-    ///
-    /// ```
-    /// # use everbloom::ScalableBloomFilter;
-    /// let mut seen: ScalableBloomFilter = (0..10_000).collect();
-    /// seen.clear();
-    /// assert!(seen.is_empty() && !seen.contains(&7));
-    /// ```
+    /// Removes all items, and all layers except the first. A [capture](Self::begin_capture) in
+    /// progress ends.
     pub fn clear(&mut self) {
         self.capture = Capture::default();
         let bytes = self.stream_len();
         self.layers.truncate(1);
         self.layers.iter_mut().for_each(Layer::clear);
         self.items = 0;
-        if let Some(window) = &mut self.window {
-            **window = window.emptied(bytes);
+        if let Some(window) = self.window.get_mut() {
+            *window = window.emptied(bytes);
         }
     }
 }
@@ -471,7 +446,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{BlockedSize, BloomFilter, ShrinkError, folded_into};
-    use crate::{BuildError, Layout, ScalableBloomFilter};
+    use crate::host::LayeredFilter;
+    use crate::{BuildError, Layout};
 
     fn with_blocks(blocks: u64, items: &[u64]) -> BloomFilter {
         let builder = BloomFilter::builder()
@@ -541,7 +517,7 @@ mod tests {
         assert_eq!(fixed.shrink_to(10), Err(needed));
         assert!(fixed.shrink_to(u64::MAX).unwrap() < 0.01);
         assert!(fixed == before);
-        let mut growing = ScalableBloomFilter::builder().seed(1).build().unwrap();
+        let mut growing = LayeredFilter::builder().seed(1).build().unwrap();
         growing.extend(0..4000);
         let before = growing.clone();
         assert!(growing.shrink_to(u64::MAX).unwrap() < 0.01);

@@ -5,9 +5,9 @@ use core::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-use super::scalable::ScalableBloomFilter;
+use super::layered::LayeredFilter;
 use super::sets::{UnionError, rate_now, unite};
-use super::window::{Generation, Span, Window};
+use super::window::{Generation, MaybeWindow, Span, Window};
 use crate::error::first_broken;
 use crate::layer::Layer;
 use crate::layer::capture::Capture;
@@ -16,47 +16,16 @@ use crate::sizing::BlockedSize;
 
 type Layers = SmallVec<[Layer; 1]>;
 
-impl ScalableBloomFilter {
-    /// Adds all items of another filter, which must have the same layout and key:
-    /// [`empty_like`](Self::empty_like) makes such a filter. Capacities and error rates may differ.
-    /// Returns the error rate to expect, which may exceed the given one. A filter that takes more
-    /// items afterwards, and grows, does not exceed what is returned.
-    ///
-    /// A layer is merged into one of the same size if that one has room for the items of both, or
-    /// if the merged layer errs no more often than the two layers apart (layers of the same items,
-    /// for example). Otherwise it becomes an additional layer. So the new error rate is at most the
-    /// sum of both. [`len`](Self::len) counts an item twice if it is in two layers. A
-    /// [capture](crate::host) in progress ends.
-    ///
-    /// Filters with windows must remember the same number of ticks and have the same number of
-    /// generations. Two generations become one where the clock ends them at about the same time. No
-    /// item leaves sooner than it would have left its own filter, and it leaves at most one
-    /// generation later.
-    ///
-    /// ```
-    /// use everbloom::ScalableBloomFilter;
-    /// let builder = ScalableBloomFilter::builder().error_rate(0.01).seed(7);
-    /// let (mut one, mut other) = (builder.build()?, builder.build()?);
-    /// one.extend(0..20);
-    /// other.extend(20..40);
-    /// let rate = one.union(&other)?;
-    /// assert!(rate <= 0.01);
-    /// assert_eq!(one.layers().len(), 1);
-    ///
-    /// // This one is full, and the other has no room for it.
-    /// let mut more = one.empty_like()?;
-    /// more.extend(100..200);
-    /// one.union(&more)?;
-    /// assert_eq!(one.layers().len(), 2);
-    /// assert!((0..40).chain(100..200).all(|number| one.contains(&number)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+impl<W: MaybeWindow> LayeredFilter<W> {
+    /// As [`ScalableBloomFilter::union`](crate::ScalableBloomFilter::union), or
+    /// [`WindowedBloomFilter::union`](crate::WindowedBloomFilter::union). A
+    /// [capture](Self::begin_capture) in progress ends.
     ///
     /// # Errors
     ///
     /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then. When
     /// it says that there is no memory, some of the other's layers may have been added.
-    pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
+    pub fn union(&mut self, other: &Self) -> Result<f64, UnionError> {
         self.union_at(other, u64::MAX)
     }
 
@@ -67,7 +36,7 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// As [`union`](Self::union).
-    pub fn union_at(&mut self, other: &ScalableBloomFilter, now: u64) -> Result<f64, UnionError> {
+    pub fn union_at(&mut self, other: &Self, now: u64) -> Result<f64, UnionError> {
         let widths = [self, other].map(|filter| filter.options().hash_width());
         let spans = [self, other].map(|it| it.window().map(|it| (it.span, it.generations)));
         first_broken([
@@ -200,7 +169,7 @@ impl ScalableBloomFilter {
     fn unite_generations(&mut self, other: &Window, others: &[Layer]) -> Result<(), UnionError> {
         let copies = others.iter().map(copy).collect::<Result<Layers, _>>()?;
         let bytes = self.stream_len();
-        let Some(window) = self.window.as_deref_mut() else {
+        let Some(window) = self.window.get_mut() else {
             return Ok(());
         };
         // From here on nothing fails. The pairs of generations are newest first.

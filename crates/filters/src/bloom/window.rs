@@ -13,6 +13,7 @@
 //! capacity and for a (g + 1)-th part of the error rate, so that all of them together keep the rate
 //! when they are full.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::math::saturating_sum;
@@ -66,6 +67,55 @@ pub struct Window {
     pub dropped: u64,
     /// The generations that are kept, oldest first; at least one and at most g + 1.
     pub kept: Vec<Generation>,
+}
+
+/// Where a [`LayeredFilter`](super::layered::LayeredFilter) has its window. What never has one is
+/// compiled without a trace of windows.
+pub trait MaybeWindow: Clone {
+    /// The window, if there is one.
+    fn get(&self) -> Option<&Window>;
+
+    /// The window, if there is one, to change it.
+    fn get_mut(&mut self) -> Option<&mut Window>;
+}
+
+/// Never.
+impl MaybeWindow for () {
+    #[inline]
+    fn get(&self) -> Option<&Window> {
+        None
+    }
+
+    #[inline]
+    fn get_mut(&mut self) -> Option<&mut Window> {
+        None
+    }
+}
+
+/// Always.
+impl MaybeWindow for Box<Window> {
+    #[inline]
+    fn get(&self) -> Option<&Window> {
+        Some(self)
+    }
+
+    #[inline]
+    fn get_mut(&mut self) -> Option<&mut Window> {
+        Some(self)
+    }
+}
+
+/// It depends on the filter.
+impl MaybeWindow for Option<Box<Window>> {
+    #[inline]
+    fn get(&self) -> Option<&Window> {
+        self.as_deref()
+    }
+
+    #[inline]
+    fn get_mut(&mut self) -> Option<&mut Window> {
+        self.as_deref_mut()
+    }
 }
 
 /// A generation of a window. [Example](crate::WindowedBloomFilter::window).

@@ -1,14 +1,15 @@
 //! A filter that forgets.
 
+use alloc::boxed::Box;
 use core::ops::ControlFlow;
 
-use super::scalable::{Inserted, ScalableBloomFilter};
+use super::layered::{Inserted, LayeredFilter};
 use super::sets::UnionError;
 use super::stats::Stats;
 use super::window::Window;
-use crate::error::{BuildError, InsertError};
+use crate::error::InsertError;
+use crate::hash::Key;
 use crate::hash::item::Item;
-use crate::layer::Layer;
 
 /// A Bloom filter that remembers the items of a window: of the last days, or so many of the last.
 ///
@@ -38,7 +39,7 @@ use crate::layer::Layer;
 /// forgotten earlier. If it goes back by more than a generation, the window begins again at the
 /// next insertion: what is found then is found for one window from then on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WindowedBloomFilter(pub(crate) ScalableBloomFilter);
+pub struct WindowedBloomFilter(pub(crate) LayeredFilter<Box<Window>>);
 
 impl WindowedBloomFilter {
     /// A filter that remembers this many items of a window, in four generations and the one that is
@@ -49,17 +50,13 @@ impl WindowedBloomFilter {
     /// When the capacity is 0 or so large that its bits cannot be counted, the span is 0, the error
     /// rate is not less than 1 or too low for any filter (see
     /// [`MIN_RATE`](crate::sizing::BlockedSize::MIN_RATE)), or there is no memory.
-    /// [`ScalableBuilder::window`](crate::ScalableBuilder::window) returns these as errors.
+    /// [`builder`](Self::builder) returns these as errors.
     #[cfg(feature = "std")]
     #[must_use]
     #[track_caller]
     pub fn new(capacity: u64, error_rate: f64, span: crate::Span) -> WindowedBloomFilter {
-        let built = ScalableBloomFilter::builder()
-            .capacity(capacity)
-            .error_rate(error_rate)
-            .window(span, Self::GENERATIONS, 0)
-            .build();
-        WindowedBloomFilter(crate::error::or_panic(built))
+        let builder = Self::builder().capacity(capacity).error_rate(error_rate);
+        crate::error::or_panic(builder.span(span).build())
     }
 
     /// The usual number of generations. [Example](Self::window).
@@ -138,6 +135,26 @@ impl WindowedBloomFilter {
         layers.any(|layer| layer.contains(pair))
     }
 
+    /// [`contains_at`](Self::contains_at) for each item in turn, faster than one by one. Calls
+    /// `emit` with each answer. It reads ahead in the iterator.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// seen.insert_at("a", 100);
+    /// let mut known = Vec::new();
+    /// seen.contains_each_at(["a", "b"], 160, |found| known.push(found));
+    /// assert_eq!(known, [true, false]);
+    /// ```
+    pub fn contains_each_at(
+        &self,
+        items: impl IntoIterator<Item: Item>,
+        now: u64,
+        emit: impl FnMut(bool),
+    ) {
+        self.0.contains_each_at(items, now, emit);
+    }
+
     /// Begins so many generations, whatever the clock and the number of items say, and forgets
     /// those that are too old then.
     ///
@@ -149,14 +166,6 @@ impl WindowedBloomFilter {
     /// assert!(seen.contains_at("a", 0));
     /// seen.advance(1, 0)?;
     /// assert!(!seen.contains_at("a", 0));
-    ///
-    /// // Of a window of ticks, the clock says when layers can be dropped.
-    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
-    /// seen.insert_at("a", 100);
-    /// let mut seen = everbloom::ScalableBloomFilter::from(seen);
-    /// assert_eq!(seen.outdated_at(), Some(90 + 5 * 15));
-    /// seen.advance_to(165)?;
-    /// assert_eq!((seen.outdated_at(), seen.layers().len()), (None, 1));
     /// # Ok::<(), everbloom::InsertError>(())
     /// ```
     ///
@@ -172,11 +181,9 @@ impl WindowedBloomFilter {
     /// Returns the error rate to expect, which may exceed the given one.
     ///
     /// ```
-    /// use everbloom::{ScalableBloomFilter, Span, WindowedBloomFilter};
-    /// let builder = ScalableBloomFilter::builder().capacity(1000).error_rate(0.01).seed(7);
-    /// let build = || builder.clone().window(Span::Ticks(60), 4, 0).build();
-    /// let mut one = WindowedBloomFilter::try_from(build()?).unwrap();
-    /// let mut other = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// use everbloom::{Span, WindowedBloomFilter};
+    /// let builder = WindowedBloomFilter::builder().capacity(1000).span(Span::Ticks(60)).seed(7);
+    /// let (mut one, mut other) = (builder.build()?, builder.build()?);
     /// one.insert_at("a", 10);
     /// other.insert_at("b", 50);
     /// let rate = one.union(&other).unwrap();
@@ -197,11 +204,9 @@ impl WindowedBloomFilter {
     /// again, as in [`insert_at`](Self::insert_at), and do not move the other ones ahead.
     ///
     /// ```
-    /// use everbloom::{ScalableBloomFilter, Span, WindowedBloomFilter};
-    /// let builder = ScalableBloomFilter::builder().capacity(1000).error_rate(0.01).seed(7);
-    /// let build = || builder.clone().window(Span::Ticks(60), 4, 0).build();
-    /// let mut one = WindowedBloomFilter::try_from(build()?).unwrap();
-    /// let mut other = WindowedBloomFilter::try_from(build()?).unwrap();
+    /// use everbloom::{Span, WindowedBloomFilter};
+    /// let builder = WindowedBloomFilter::builder().capacity(1000).span(Span::Ticks(60)).seed(7);
+    /// let (mut one, mut other) = (builder.build()?, builder.build()?);
     /// one.insert_at("a", 10);
     /// other.insert_at("b", 1_000_000);
     /// one.union_at(&other, 20).unwrap();
@@ -237,27 +242,17 @@ impl WindowedBloomFilter {
     /// assert!(seen.is_empty());
     /// seen.insert_at("a", 5);
     /// seen.insert_at("a", 40);
-    /// let window = seen.window().unwrap();
+    /// let window = seen.window();
     /// assert_eq!((window.generations, window.next_generation()), (4, Some(45)));
     /// assert_eq!(Span::of_ticks(window.span.ticks().unwrap()), window.span);
     /// assert_eq!((window.ended(44), window.ended(45)), (0, 1));
     /// assert!(window.is_ahead_of(14) && !window.is_ahead_of(15));
     /// assert_eq!(window.kept.iter().map(|it| it.began).collect::<Vec<_>>(), [0, 30, 30]);
-    /// let items = window.items(seen.layers().iter().map(|layer| layer.len()));
-    /// assert_eq!(items.map(|(_, items)| items).collect::<Vec<_>>(), [1, 0, 1]);
-    /// assert_eq!((seen.len(), seen.layers().len()), (2, 2));
-    /// assert_eq!(window.size(0).unwrap().bits(), seen.layers()[0].bits());
-    /// assert_eq!(WindowedBloomFilter::GENERATIONS, 4);
+    /// assert_eq!((seen.len(), WindowedBloomFilter::GENERATIONS), (2, 4));
     /// ```
     #[must_use]
-    pub fn window(&self) -> Option<&Window> {
-        self.0.window()
-    }
-
-    /// The layers of all generations, oldest first. [Example](Self::window).
-    #[must_use]
-    pub fn layers(&self) -> &[Layer] {
-        self.0.layers()
+    pub fn window(&self) -> &Window {
+        &self.0.window
     }
 
     /// The number of items of a window that the filter is made for.
@@ -266,6 +261,7 @@ impl WindowedBloomFilter {
     /// # use everbloom::{Span, WindowedBloomFilter};
     /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
     /// assert_eq!((seen.capacity(), seen.error_rate()), (1000, 0.01));
+    /// assert_eq!(seen.key(), seen.clone().key());
     /// seen.insert_at("a", 5);
     /// let stats = seen.stats();
     /// assert_eq!((stats.items, stats.capacity, stats.error_rate), (1, Some(1000), Some(0.01)));
@@ -275,13 +271,19 @@ impl WindowedBloomFilter {
     /// ```
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        self.window().map_or(0, |window| window.capacity)
+        self.window().capacity
     }
 
     /// The error rate given at creation, after the cap. [Example](Self::capacity).
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         self.0.error_rate()
+    }
+
+    /// The key of the hash. [Example](Self::capacity).
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        self.0.key()
     }
 
     /// The parameters, the items of all generations that are kept, and the current error rate.
@@ -306,20 +308,20 @@ impl WindowedBloomFilter {
     }
 }
 
-impl TryFrom<ScalableBloomFilter> for WindowedBloomFilter {
-    type Error = BuildError;
-
-    /// The filter, if it has a window.
-    fn try_from(filter: ScalableBloomFilter) -> Result<Self, BuildError> {
-        match filter.window() {
-            Some(_) => Ok(WindowedBloomFilter(filter)),
-            None => Err(BuildError::Window),
-        }
+impl From<WindowedBloomFilter> for LayeredFilter {
+    fn from(filter: WindowedBloomFilter) -> LayeredFilter {
+        filter.0.map_window(Some)
     }
 }
 
-impl From<WindowedBloomFilter> for ScalableBloomFilter {
-    fn from(filter: WindowedBloomFilter) -> Self {
-        filter.0
+impl TryFrom<LayeredFilter> for WindowedBloomFilter {
+    type Error = LayeredFilter;
+
+    /// The filter, if it has a window; gives back any other filter.
+    fn try_from(mut filter: LayeredFilter) -> Result<WindowedBloomFilter, LayeredFilter> {
+        match filter.window.take() {
+            Some(window) => Ok(WindowedBloomFilter(filter.map_window(|_| window))),
+            None => Err(filter),
+        }
     }
 }

@@ -9,10 +9,11 @@ use crate::hash::{DoubleHash, Hasher, Key, Secrets};
 ///
 /// ```
 /// use everbloom::hash::Key;
-/// use everbloom::{BloomFilter, ItemHash, ScalableBloomFilter};
+/// use everbloom::host::LayeredFilter;
+/// use everbloom::{BloomFilter, ItemHash};
 /// let seen = BloomFilter::builder().capacity(1000).seed(7).build()?;
 /// assert_eq!(seen.hasher().hash("a"), seen.hash("a"));
-/// let growing = ScalableBloomFilter::from(seen);
+/// let growing = LayeredFilter::from(seen);
 /// assert_eq!(growing.hasher().hash("a"), ItemHash::of_key(Key::from_seed(7)).hash("a"));
 /// # Ok::<(), everbloom::BuildError>(())
 /// ```

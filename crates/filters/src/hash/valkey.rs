@@ -27,10 +27,10 @@ impl ValkeyBloom {
     /// The seed of valkey-bloom with `bloom-use-random-seed no`.
     ///
     /// ```
-    /// use everbloom::ScalableBloomFilter;
+    /// use everbloom::host::LayeredFilter;
     /// use everbloom::redisbloom::ValkeyBloom;
     /// let kind = ValkeyBloom { seed: ValkeyBloom::FIXED_SEED, tightening: 0.5 };
-    /// let builder = ScalableBloomFilter::builder().capacity(100).error_rate(0.01);
+    /// let builder = LayeredFilter::builder().capacity(100).error_rate(0.01);
     /// let mut filter = builder.valkey(kind).build()?;
     /// assert!(filter.insert("a") && filter.contains("a"));
     /// assert_eq!(kind.tightened(3), 0.125);

@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::bits::memory::prefetch_value;
-use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::layered::LayeredFilter;
+use crate::bloom::window::MaybeWindow;
 use crate::hash::item::Item;
 use crate::layer::Layer;
 use crate::layer::capture::{Capture, part_of};
 use crate::layer::classic::RUN;
 
-impl ScalableBloomFilter {
+impl<W: MaybeWindow> LayeredFilter<W> {
     /// Prefetches the headers of the bits, if there are any. It reads the filter struct, so call
     /// [`prefetch`](super::prefetch) for that first. [Example](crate::host).
     #[inline]
@@ -45,11 +46,11 @@ impl ScalableBloomFilter {
     /// be unique among the readers.
     ///
     /// ```
-    /// # let mut filter = everbloom::ScalableBloomFilter::builder().build()?;
+    /// # let mut filter = everbloom::host::LayeredFilter::builder().build()?;
     /// filter.insert("before");
     /// let then = filter.clone();
     ///
-    /// let mut captured = everbloom::ScalableBloomFilter::from_parts(&filter.parts(), 1 << 20)?;
+    /// let mut captured = everbloom::host::LayeredFilter::from_parts(&filter.parts(), 1 << 20)?;
     /// filter.begin_capture(1, 0..filter.stream_len());
     /// let (mut piece, mut at) = (Vec::new(), 0);
     /// while filter.capture_next(1, &mut piece) {
@@ -93,14 +94,15 @@ impl ScalableBloomFilter {
     /// not [track changes](Capture::track_changes) of this filter, or the layers are others by now.
     ///
     /// ```
-    /// # use everbloom::ScalableBloomFilter;
-    /// let mut seen = ScalableBloomFilter::new(1000, 0.01);
+    /// # use everbloom::host::LayeredFilter;
+    /// let mut seen = LayeredFilter::builder().build()?;
     /// let mut copy = seen.clone();
     /// seen.begin_capture(1, 0..seen.stream_len());
     /// seen.capture_mut().track_changes(1);
     /// seen.insert("later");
     /// assert!(seen.update_copy(1, &mut copy) && copy == seen);
     /// assert!(!seen.update_copy(2, &mut copy));
+    /// # Ok::<(), everbloom::BuildError>(())
     /// ```
     #[must_use]
     pub fn update_copy(&self, id: u64, copy: &mut Self) -> bool {
@@ -131,8 +133,8 @@ impl ScalableBloomFilter {
     /// layout the array is a few bytes longer, so that the blocks in it can be aligned.
     ///
     /// ```
-    /// # use everbloom::ScalableBloomFilter;
-    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// # use everbloom::host::LayeredFilter;
+    /// let mut seen = LayeredFilter::builder().build()?;
     /// seen.insert("a");
     /// seen.relocate_bits(0, |bits| bits.clone());
     /// assert!(seen.contains("a"));
@@ -158,8 +160,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use crate::host::prefetch;
-    use crate::{Layout, ScalableBloomFilter};
+    use crate::Layout;
+    use crate::host::{LayeredFilter, prefetch};
 
     #[test]
     fn any_value_can_be_prefetched() {
@@ -176,7 +178,7 @@ mod tests {
             blocked: bool, capacity in prop_oneof![1_u64..300, Just(3_000_000)], fixed: bool,
             rate in 0.0001..0.5, items in prop::collection::vec(0_u16..500, 0..400),
         ) {
-            let mut builder = ScalableBloomFilter::builder().capacity(capacity).error_rate(rate);
+            let mut builder = LayeredFilter::builder().capacity(capacity).error_rate(rate);
             builder = match blocked {
                 true => builder.seed(1),
                 false => builder.layout(Layout::Classic),
@@ -196,8 +198,8 @@ mod tests {
         }
     }
 
-    fn filter(layout: Layout) -> ScalableBloomFilter {
-        let builder = ScalableBloomFilter::builder().capacity(100).layout(layout);
+    fn filter(layout: Layout) -> LayeredFilter {
+        let builder = LayeredFilter::builder().capacity(100).layout(layout);
         let builder = match layout {
             Layout::Classic => builder.layout(layout),
             Layout::Blocked => builder.seed(1),

@@ -130,7 +130,7 @@ impl CuckooFilter {
     /// Makes a copy, which has what this reader has read, a copy of the filter as it is now: only
     /// what has changed since is copied. False, and then the copy is of no use, if the reader does
     /// not [track changes](Capture::track_changes) of this filter, or the tables are others by now.
-    /// [Example](crate::ScalableBloomFilter::update_copy).
+    /// [Example](crate::host::LayeredFilter::update_copy).
     #[must_use]
     pub fn update_copy(&self, id: u64, copy: &mut Self) -> bool {
         let is_same = self.tables.len() == copy.tables.len() && self.slots() == copy.slots();

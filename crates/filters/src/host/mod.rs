@@ -3,14 +3,14 @@
 //! This module has no promise: its names, and the methods of filters that are listed here, may
 //! change in any version. Bytes and answers never do.
 //!
+//! - [`LayeredFilter`]: what a host holds for each key, a filter that grows or one that forgets
 //! - [`Layer`], [`Window`] and [`Generation`]: the parts of a filter
 //! - prefetching the memory of several filters, see below
-//! - [`begin_capture`](crate::ScalableBloomFilter::begin_capture): any number of readers read a
-//!   filter in pieces, as it was at one moment, while it changes
-//! - [`sample`](crate::ScalableBloomFilter::sample): a large filter measured by some of its bits
-//! - [`try_insert_each`](crate::ScalableBloomFilter::try_insert_each): a batch with a limit on
-//!   growth
-//! - [`relocate_bits`](crate::ScalableBloomFilter::relocate_bits): moves bits to another address
+//! - [`begin_capture`](LayeredFilter::begin_capture): any number of readers read a filter in
+//!   pieces, as it was at one moment, while it changes
+//! - [`sample`](LayeredFilter::sample): a large filter measured by some of its bits
+//! - [`try_insert_each`](LayeredFilter::try_insert_each): a batch with a limit on growth
+//! - [`relocate_bits`](LayeredFilter::relocate_bits): moves bits to another address
 //! - [`zeros`]: memory that may be refused
 //! - [`memory`]: an allocator for a process of its own
 //! - [`Limit`]: a threshold that the project's own tests set to its least
@@ -21,13 +21,13 @@
 //! once:
 //!
 //! ```
-//! use everbloom::{ScalableBloomFilter, host};
+//! use everbloom::host::{self, LayeredFilter};
 //!
-//! let mut filters = vec![ScalableBloomFilter::builder().build()?; 3];
+//! let mut filters = vec![LayeredFilter::builder().build()?; 3];
 //! let items = ["a", "b", "a"];
 //!
 //! filters.iter().for_each(|filter| host::prefetch(filter));
-//! filters.iter().for_each(ScalableBloomFilter::prefetch_layers);
+//! filters.iter().for_each(|filter| filter.prefetch_layers());
 //! filters.iter().zip(items).for_each(|(filter, item)| filter.prefetch_item(item));
 //! for (filter, item) in filters.iter_mut().zip(items) {
 //!     assert!(filter.insert(item));
@@ -43,7 +43,8 @@ mod sample;
 
 pub use crate::bits::blocks::Instructions;
 pub use crate::bits::memory::{prefetch_value as prefetch, zeros};
-pub use crate::bloom::scalable::Inserted;
+pub use crate::bloom::builder::LayeredBuilder;
+pub use crate::bloom::layered::{Inserted, LayeredFilter};
 pub use crate::bloom::window::{Generation, MAX_GENERATIONS, Window};
 pub use crate::layer::Layer;
 pub use crate::layer::capture::Capture;

@@ -5,7 +5,8 @@
 //! fill ratio alone would give too low a rate. So each sampled block is measured separately.
 
 use crate::bits::array::count_ones;
-use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::layered::LayeredFilter;
+use crate::bloom::window::MaybeWindow;
 use crate::layer::Layer;
 use crate::layer::layout::Layout;
 use crate::math::{exp_m1, ln_1p, powf, saturating_sum, sqrt};
@@ -19,7 +20,7 @@ const BLOCK_BITS: f64 = 512.0;
 /// The reported error in standard errors: 99.7 % of all samples are closer to the true value.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// An estimate for a whole filter from some of its bits. [Example](ScalableBloomFilter::sample).
+/// An estimate for a whole filter from some of its bits. [Example](LayeredFilter::sample).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// As [`Stats::fill_ratio`](crate::Stats::fill_ratio).
@@ -31,14 +32,14 @@ pub struct Sample {
     pub error: f64,
 }
 
-impl ScalableBloomFilter {
+impl<W: MaybeWindow> LayeredFilter<W> {
     /// The fill ratio and the error rate to expect now, from at most a megabyte of the bits. A
     /// smaller filter is read completely; of a larger one, blocks of 64 bytes at even distances.
     /// Takes the same time for all large filters.
     ///
     /// ```
-    /// # use everbloom::ScalableBloomFilter;
-    /// let mut seen = ScalableBloomFilter::builder().capacity(1_000_000).seed(7).build()?;
+    /// # use everbloom::host::LayeredFilter;
+    /// let mut seen = LayeredFilter::builder().capacity(1_000_000).seed(7).build()?;
     /// seen.extend(0..500_000);
     /// let sample = seen.sample();
     /// let off = (sample.estimated_error_rate - seen.stats().estimated_error_rate).abs();
@@ -179,12 +180,11 @@ fn positions(len: usize, share: u64) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_SAMPLED_BLOCKS, Sample};
-    use crate::{Layout, ScalableBloomFilter};
+    use crate::Layout;
+    use crate::host::LayeredFilter;
 
-    fn filter(layout: Layout, capacity: u64, rate: f64, items: u64) -> ScalableBloomFilter {
-        let builder = ScalableBloomFilter::builder()
-            .capacity(capacity)
-            .error_rate(rate);
+    fn filter(layout: Layout, capacity: u64, rate: f64, items: u64) -> LayeredFilter {
+        let builder = LayeredFilter::builder().capacity(capacity).error_rate(rate);
         let builder = match layout {
             Layout::Classic => builder.layout(layout),
             Layout::Blocked => builder.layout(Layout::Blocked).seed(1),

@@ -535,7 +535,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{CuckooFilter, Layout, ScalableBloomFilter};
+    use crate::host::LayeredFilter;
+    use crate::{CuckooFilter, Layout};
 
     const PAGE: usize = 64 << 10;
     const PAGE_BYTES: u64 = PAGE as u64;
@@ -758,8 +759,8 @@ mod tests {
     }
 
     /// A filter of a few pages in each of its layers.
-    fn large() -> ScalableBloomFilter {
-        let mut filter = ScalableBloomFilter::builder()
+    fn large() -> LayeredFilter {
+        let mut filter = LayeredFilter::builder()
             .layout(Layout::Classic)
             .capacity(400_000)
             .error_rate(0.01)
@@ -784,7 +785,7 @@ mod tests {
                 filter.load_chunk(at, &[0xa5; 3000]).unwrap();
             }
             if round == 1 || round == 9 {
-                let captured = ScalableBloomFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
+                let captured = LayeredFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
                 filter.begin_capture(round.into(), 0..filter.stream_len());
                 readers.push((u64::from(round), filter.clone(), captured, 0));
             }

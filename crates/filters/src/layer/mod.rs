@@ -34,14 +34,15 @@ use shape::Shape;
 /// Layers are read here and changed through the filter they belong to.
 ///
 /// ```
-/// use everbloom::{Layout, ScalableBloomFilter};
-/// let filter = ScalableBloomFilter::builder().layout(Layout::Classic).build()?;
+/// use everbloom::host::LayeredFilter;
+/// use everbloom::Layout;
+/// let filter = LayeredFilter::builder().layout(Layout::Classic).build()?;
 /// let layer = &filter.layers()[0];
 /// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1152, 8, 0.005));
 /// assert_eq!((layer.layout(), layer.capacity(), layer.len()), (Layout::Classic, 100, 0));
 /// assert!(layer.is_empty() && layer.as_bytes().len() as u64 == layer.bytes());
 ///
-/// let filter = ScalableBloomFilter::builder().layout(Layout::Blocked).fixed().build()?;
+/// let filter = LayeredFilter::builder().layout(Layout::Blocked).fixed().build()?;
 /// let layer = &filter.layers()[0];
 /// assert_eq!((layer.bits(), layer.hashes(), layer.error_rate()), (1024, 6, 0.01));
 /// # Ok::<(), everbloom::BuildError>(())

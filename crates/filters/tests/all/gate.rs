@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use crate::common::Batches;
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{Check, FilterParts, LayerParts, PartsError};
-use everbloom::{Layout, ScalableBloomFilter};
 
-fn scalable() -> ScalableBloomFilter {
-    let mut filter = ScalableBloomFilter::builder()
+fn scalable() -> LayeredFilter {
+    let mut filter = LayeredFilter::builder()
         .layout(Layout::Classic)
         .capacity(20)
         .build()
@@ -28,7 +29,7 @@ fn bad_parts_are_refused() {
             .layers
             .iter()
             .fold(0, |sum, layer| sum.wrapping_add(layer.items));
-        ScalableBloomFilter::from_parts(&parts, 1 << 20).err()
+        LayeredFilter::from_parts(&parts, 1 << 20).err()
     };
     assert_eq!(check(&|_| ()), None);
     for rate in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
@@ -70,10 +71,10 @@ fn bad_parts_are_refused() {
     let (mut items, mut options) = (good(), good());
     (items.items, options.options) = (7, 0x105);
     for (parts, error) in [(items, PartsError::Items), (options, PartsError::Options)] {
-        assert_eq!(ScalableBloomFilter::from_parts(&parts, 1 << 20), Err(error));
+        assert_eq!(LayeredFilter::from_parts(&parts, 1 << 20), Err(error));
         // What a value of an RDB file may be.
         let check = Check::RdbValue;
-        let filter = ScalableBloomFilter::from_parts_checked(&parts, 1 << 20, check).unwrap();
+        let filter = LayeredFilter::from_parts_checked(&parts, 1 << 20, check).unwrap();
         assert_eq!(filter.parts(), parts);
     }
     // Not checked, as RedisBloom does not: capacity, expansion, agreement of rate and bits per
@@ -88,12 +89,9 @@ fn bad_parts_are_refused() {
 fn the_limit_is_for_all_layers_together() {
     let parts = good();
     let total = scalable().stream_len();
-    assert!(ScalableBloomFilter::from_parts(&parts, total).is_ok());
+    assert!(LayeredFilter::from_parts(&parts, total).is_ok());
     let error = PartsError::TooLarge { limit: total - 1 };
-    assert_eq!(
-        ScalableBloomFilter::from_parts(&parts, total - 1),
-        Err(error)
-    );
+    assert_eq!(LayeredFilter::from_parts(&parts, total - 1), Err(error));
     // Sums that overflow are over every limit.
     let mut parts = good();
     let huge = LayerParts {
@@ -104,17 +102,11 @@ fn the_limit_is_for_all_layers_together() {
     parts.layers = vec![huge; 16];
     parts.items = huge.items * 16;
     let error = PartsError::TooLarge { limit: u64::MAX };
-    assert_eq!(
-        ScalableBloomFilter::from_parts(&parts, u64::MAX),
-        Err(error)
-    );
+    assert_eq!(LayeredFilter::from_parts(&parts, u64::MAX), Err(error));
     parts.layers.truncate(1);
     parts.items = huge.items;
     let error = PartsError::OutOfMemory;
-    assert_eq!(
-        ScalableBloomFilter::from_parts(&parts, u64::MAX),
-        Err(error)
-    );
+    assert_eq!(LayeredFilter::from_parts(&parts, u64::MAX), Err(error));
 }
 
 /// With no hashes every item tests positive, which is no false negative.
@@ -122,7 +114,7 @@ fn the_limit_is_for_all_layers_together() {
 fn a_layer_without_hashes_contains_everything() {
     let mut parts = good();
     (parts.layers[0].bits_per_entry, parts.layers[0].hashes) = (0.0, 0);
-    let mut filter = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+    let mut filter = LayeredFilter::from_parts(&parts, 1 << 20).unwrap();
     assert!(filter.contains("anything"));
     assert_eq!(filter.contains_all(&["a", "b"]), [true, true]);
     assert_eq!(filter.insert_all(&["a", "b"]), [false, false]);
@@ -137,12 +129,12 @@ fn counts_at_their_end_still_add_up() {
         layer.items = 0;
     }
     (parts.layers[0].items, parts.items) = (u64::MAX, u64::MAX);
-    let mut filter = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+    let mut filter = LayeredFilter::from_parts(&parts, 1 << 20).unwrap();
     assert!(filter.insert("x"));
     assert!(filter.contains("x"));
     assert_eq!(filter.insert_all(&["x", "y", "z"]), [false, true, true]);
     assert!(filter.contains("y") && filter.contains("z"));
     assert_eq!(filter.parts(), parts);
     let bytes = filter.to_bytes();
-    assert_eq!(ScalableBloomFilter::from_bytes(&bytes), Ok(filter));
+    assert_eq!(LayeredFilter::from_bytes(&bytes), Ok(filter));
 }

@@ -12,12 +12,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use base64::Engine as _;
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{FilterParts, LayerParts};
-use everbloom::{Layout, ScalableBloomFilter};
 use serde_json::Value;
 
 /// The layout of the header: little-endian, packed.
-fn header(filter: &ScalableBloomFilter) -> Vec<u8> {
+fn header(filter: &LayeredFilter) -> Vec<u8> {
     let parts = filter.parts();
     let mut out = Vec::new();
     out.extend(parts.items.to_le_bytes());
@@ -96,12 +97,12 @@ fn captures() -> Vec<Value> {
 }
 
 /// The filter before its first item.
-fn start(capture: &Value) -> ScalableBloomFilter {
+fn start(capture: &Value) -> LayeredFilter {
     if let Some(header) = capture.get("start_header") {
-        return ScalableBloomFilter::from_parts(&parse_header(&base64(header)), 1 << 20).unwrap();
+        return LayeredFilter::from_parts(&parse_header(&base64(header)), 1 << 20).unwrap();
     }
     let create = &capture["create"];
-    let mut builder = ScalableBloomFilter::builder().layout(Layout::Classic);
+    let mut builder = LayeredFilter::builder().layout(Layout::Classic);
     if let Some(rate) = create["rate"].as_f64() {
         builder = builder.error_rate(rate);
     }
@@ -117,7 +118,7 @@ fn start(capture: &Value) -> ScalableBloomFilter {
     builder.build().unwrap()
 }
 
-fn assert_dump(name: &str, filter: &ScalableBloomFilter, capture: &Value) {
+fn assert_dump(name: &str, filter: &LayeredFilter, capture: &Value) {
     let chunks = capture["chunks"].as_array().unwrap();
     assert_eq!(header(filter), base64(&chunks[0]["data"]), "{name}: header");
     let mut offset = 0;
@@ -131,10 +132,10 @@ fn assert_dump(name: &str, filter: &ScalableBloomFilter, capture: &Value) {
     assert_eq!(offset, filter.stream_len());
 }
 
-fn load(capture: &Value) -> ScalableBloomFilter {
+fn load(capture: &Value) -> LayeredFilter {
     let chunks = capture["chunks"].as_array().unwrap();
     let parts = parse_header(&base64(&chunks[0]["data"]));
-    let mut filter = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+    let mut filter = LayeredFilter::from_parts(&parts, 1 << 20).unwrap();
     // In any order, and again.
     for chunk in chunks[1..].iter().rev().chain(&chunks[1..]) {
         let data = base64(&chunk["data"]);
@@ -148,7 +149,7 @@ fn load(capture: &Value) -> ScalableBloomFilter {
     filter
 }
 
-fn assert_answers(name: &str, filter: &ScalableBloomFilter, capture: &Value) {
+fn assert_answers(name: &str, filter: &LayeredFilter, capture: &Value) {
     let probes = items(&capture["probes"]);
     let expected: Vec<bool> = capture["probes_expected"]
         .as_array()
@@ -240,7 +241,7 @@ fn loaded_they_answer_and_grow_as_the_original() {
     }
 }
 
-fn assert_answers_positive(name: &str, filter: &ScalableBloomFilter, capture: &Value) {
+fn assert_answers_positive(name: &str, filter: &LayeredFilter, capture: &Value) {
     let added = items(&capture["added"]);
     assert!(
         filter.contains_all(&added).iter().all(|&found| found),

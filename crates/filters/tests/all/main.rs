@@ -28,6 +28,7 @@ mod laws;
 mod refused;
 mod sizing;
 mod traits;
+mod types;
 mod union;
 mod union_rate;
 mod window;

@@ -1,15 +1,15 @@
 //! Filters that grew, put together: nothing is lost, and the error rates add up at most.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use everbloom::host::Layer;
+use everbloom::host::{Layer, LayeredFilter};
 use everbloom::redisbloom::{Check, Options};
-use everbloom::{BloomFilter, Layout, ScalableBloomFilter, ShrinkError, UnionError};
+use everbloom::{BloomFilter, Layout, ShrinkError, UnionError};
 use proptest::prelude::*;
 
 const SEED: u64 = 7;
 
-fn made(layout: Layout, capacity: u64, rate: f64) -> ScalableBloomFilter {
-    let builder = ScalableBloomFilter::builder().layout(layout);
+fn made(layout: Layout, capacity: u64, rate: f64) -> LayeredFilter {
+    let builder = LayeredFilter::builder().layout(layout);
     let builder = builder.capacity(capacity).error_rate(rate);
     match layout {
         Layout::Blocked => builder.seed(SEED),
@@ -35,15 +35,15 @@ fn layout() -> impl Strategy<Value = Layout> {
 }
 
 /// The error rate when each layer has as many items as it is made for.
-fn full_rate(filter: &ScalableBloomFilter) -> f64 {
+fn full_rate(filter: &LayeredFilter) -> f64 {
     filter.layers().iter().map(Layer::error_rate).sum()
 }
 
 /// What holds of any filter that is to be dumped, saved and added to.
-fn check_whole(filter: &ScalableBloomFilter) {
+fn check_whole(filter: &LayeredFilter) {
     let parts = filter.parts();
     assert_eq!(parts.validate(u64::MAX, Check::DumpHeader), Ok(()));
-    assert!(ScalableBloomFilter::from_bytes(&filter.to_bytes()).unwrap() == *filter);
+    assert!(LayeredFilter::from_bytes(&filter.to_bytes()).unwrap() == *filter);
     // The first layer says what rate was given; items go into the last.
     let later = filter.layers().iter().skip(1).map(Layer::capacity);
     assert!(later.is_sorted());
@@ -89,11 +89,11 @@ proptest! {
     fn pieces_become_one(
         layout in layout(), counts in prop::collection::vec(1_u32..3000, 1..6),
     ) {
-        let mut all: Option<ScalableBloomFilter> = None;
+        let mut all: Option<LayeredFilter> = None;
         for (number, count) in (0_u32..).zip(&counts) {
             let mut piece = piece(layout, u64::from(*count), 0.001);
             piece.extend(number * 5000..number * 5000 + count);
-            let piece = ScalableBloomFilter::from(piece);
+            let piece = LayeredFilter::from(piece);
             match &mut all {
                 None => all = Some(piece),
                 Some(all) => {
@@ -121,7 +121,7 @@ proptest! {
         filter.extend(count / 2..count);
         let before = filter.clone();
         filter.union(&before).unwrap();
-        let bits = |filter: &ScalableBloomFilter| -> Vec<Vec<u8>> {
+        let bits = |filter: &LayeredFilter| -> Vec<Vec<u8>> {
             filter.layers().iter().map(|layer| layer.as_bytes().into_owned()).collect()
         };
         prop_assert!(bits(&filter) == bits(&before));
@@ -138,7 +138,7 @@ fn error_rates_add_up() {
     for layout in [Layout::Blocked, Layout::Classic] {
         let mut all = made(layout, 1000, 0.01).empty_like().unwrap();
         let mut measured = 0.0;
-        let errors = |filter: &ScalableBloomFilter| {
+        let errors = |filter: &LayeredFilter| {
             let mut found = 0;
             filter.contains_each(1_000_000..1_100_000_u32, |is| found += u32::from(is));
             f64::from(found) / 100_000.0
@@ -197,7 +197,7 @@ fn what_cannot_be_united_stays() {
     let mut filter = made(Layout::Blocked, 100, 0.01);
     filter.insert("a");
     let before = filter.clone();
-    let other_key = ScalableBloomFilter::builder().capacity(100).build();
+    let other_key = LayeredFilter::builder().capacity(100).build();
     let fixed = piece(Layout::Blocked, 100, 0.01).into();
     for (other, error) in [
         (made(Layout::Classic, 100, 0.01), UnionError::Layout),
@@ -210,7 +210,7 @@ fn what_cannot_be_united_stays() {
     let mut classic = made(Layout::Classic, 100, 0.01);
     let mut parts = classic.parts();
     parts.options = Options::NO_ROUND;
-    let narrow = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+    let narrow = LayeredFilter::from_parts(&parts, 1 << 20).unwrap();
     assert_eq!(classic.union(&narrow), Err(UnionError::Hash));
 }
 
@@ -288,7 +288,7 @@ fn wrong_counts_lose_nothing() {
     for items in [0, u64::MAX] {
         parts.layers[0].items = items;
         parts.items = items;
-        let mut odd = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+        let mut odd = LayeredFilter::from_parts(&parts, 1 << 20).unwrap();
         odd.load_chunk(0, &filter.layers()[0].as_bytes()).unwrap();
         let mut all = filter.empty_like().unwrap();
         all.extend(1000..1080);

@@ -1,11 +1,12 @@
 //! A union that returns at most the error rate that was asked for keeps it, whatever the filter
 //! takes afterwards.
 
-use everbloom::{Layout, ScalableBloomFilter, Span};
+use everbloom::host::LayeredFilter;
+use everbloom::{Layout, Span};
 
 /// The part of items that were never added which the filter finds, and how far it may be from the
 /// truth: four standard deviations.
-fn measured(filter: &ScalableBloomFilter) -> (f64, f64) {
+fn measured(filter: &LayeredFilter) -> (f64, f64) {
     let (probes, mut found) = (300_000_u32, 0);
     let absent = (0..probes).map(|probe| u64::from(probe) + (1 << 40));
     filter.contains_each(absent, |is| found += u32::from(is));
@@ -13,7 +14,7 @@ fn measured(filter: &ScalableBloomFilter) -> (f64, f64) {
     (rate, 4.0 * (rate / f64::from(probes)).sqrt())
 }
 
-fn assert_keeps(filter: &ScalableBloomFilter, asked: f64, what: &str) {
+fn assert_keeps(filter: &LayeredFilter, asked: f64, what: &str) {
     let (rate, spread) = measured(filter);
     assert!(
         rate - spread <= asked,
@@ -32,8 +33,8 @@ const ASKED: f64 = 0.02;
 const TICKS: u64 = 1200;
 const PLANNED: u64 = 12_000;
 
-fn window(generations: u32) -> ScalableBloomFilter {
-    let builder = ScalableBloomFilter::builder()
+fn window(generations: u32) -> LayeredFilter {
+    let builder = LayeredFilter::builder()
         .capacity(PLANNED)
         .error_rate(ASKED)
         .seed(7);
@@ -42,7 +43,7 @@ fn window(generations: u32) -> ScalableBloomFilter {
 }
 
 /// Each generation gets what the plan says, or more, until the end.
-fn lived(generations: u32, random: u64, name: u64) -> ScalableBloomFilter {
+fn lived(generations: u32, random: u64, name: u64) -> LayeredFilter {
     let mut filter = window(generations);
     let each = TICKS / u64::from(generations);
     let plan = PLANNED / u64::from(generations);
@@ -113,7 +114,7 @@ fn a_growing_filter_keeps_its_rate_after_a_union() {
     for layout in [Layout::Blocked, Layout::Classic] {
         for (capacity, rate) in [(3000, ASKED), (3000, ASKED / 2.0), (700, ASKED / 3.0)] {
             let made = |capacity, rate| {
-                let builder = ScalableBloomFilter::builder().layout(layout);
+                let builder = LayeredFilter::builder().layout(layout);
                 let builder = builder.capacity(capacity).error_rate(rate);
                 match layout {
                     Layout::Blocked => builder.seed(7),

@@ -4,19 +4,20 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use everbloom::host::Generation;
-use everbloom::host::Window;
+use everbloom::host::{Generation, Layer, LayeredFilter, Window};
 use everbloom::redisbloom::{Check, FilterParts, PartsError, ValkeyBloom};
-use everbloom::{BloomView, BuildError, InsertError, Layout, ScalableBloomFilter, Span};
+use everbloom::{BloomView, BuildError, InsertError, Layout, Span};
 use everbloom::{UnionError, WindowedBloomFilter};
 use proptest::prelude::*;
 
 fn window(capacity: u64, rate: f64, span: Span, generations: u32) -> WindowedBloomFilter {
-    let builder = ScalableBloomFilter::builder()
-        .capacity(capacity)
-        .error_rate(rate);
-    let built = builder.seed(7).window(span, generations, 0).build();
-    built.unwrap().try_into().unwrap()
+    let builder = WindowedBloomFilter::builder().capacity(capacity);
+    let builder = builder.error_rate(rate).span(span);
+    builder.generations(generations).seed(7).build().unwrap()
+}
+
+fn layers(filter: &WindowedBloomFilter) -> Vec<Layer> {
+    LayeredFilter::from(filter.clone()).layers().to_vec()
 }
 
 /// Ten million when everything is tested.
@@ -96,7 +97,7 @@ fn a_window_of_items_remembers_exactly_so_many() {
             }
         }
         let most = usize::try_from(generations).unwrap() + 1;
-        assert_eq!(seen.layers().len(), most);
+        assert_eq!(layers(&seen).len(), most);
     }
 }
 
@@ -119,7 +120,7 @@ fn the_rate_holds_before_a_rotation_and_the_bits_are_those_computed() {
         let each = capacity / u64::from(generations);
         (0..each * u64::from(generations + 1)).for_each(|item| _ = seen.insert_at(&item, 0));
         assert_eq!(
-            seen.layers().len(),
+            layers(&seen).len(),
             usize::try_from(generations).unwrap() + 1
         );
         let found = (0..probes).filter(|probe| seen.contains_at(&(probe + (1_u64 << 40)), 0));
@@ -128,7 +129,7 @@ fn the_rate_holds_before_a_rotation_and_the_bits_are_those_computed() {
             found < expected + 4.0 * expected.sqrt(),
             "g = {generations}: {found} of {expected}"
         );
-        let all: u64 = seen.layers().iter().map(everbloom::host::Layer::bits).sum();
+        let all: u64 = layers(&seen).iter().map(Layer::bits).sum();
         let per_item = all as f64 / capacity as f64;
         assert!(
             (per_item - bits).abs() < 0.1,
@@ -175,17 +176,17 @@ proptest! {
             prop_assert_eq!(all, each);
             prop_assert_eq!(&grouped, &single);
         }
-        let filter = ScalableBloomFilter::from(grouped);
-        let again = ScalableBloomFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
+        let filter = LayeredFilter::from(grouped);
+        let again = LayeredFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
         prop_assert_eq!(again.parts(), filter.parts());
         let bytes = filter.to_bytes();
-        let read = ScalableBloomFilter::from_bytes(&bytes);
+        let read = LayeredFilter::from_bytes(&bytes);
         prop_assert_eq!(read.as_ref(), Ok(&filter));
         prop_assert!(BloomView::new(&bytes).unwrap().contains(&1) == filter.contains(&1));
         for at in (0..bytes.len().min(900)).step_by(13) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
-            prop_assert!(ScalableBloomFilter::from_bytes(&damaged).is_err());
+            prop_assert!(LayeredFilter::from_bytes(&damaged).is_err());
         }
     }
 
@@ -200,7 +201,7 @@ proptest! {
         }
         let before = seen.clone();
         now += later;
-        let mut filter = ScalableBloomFilter::from(seen);
+        let mut filter = LayeredFilter::from(seen);
         filter.advance_to(now).unwrap();
         for item in 0..steps.len() as u64 {
             prop_assert_eq!(filter.contains(&item), before.contains_at(&item, now));
@@ -225,8 +226,8 @@ proptest! {
             seen.insert_each_at(items..items + more, now, drop).unwrap();
             items += more;
         }
-        let mut idle = ScalableBloomFilter::from(seen.clone());
-        let (mut times, most) = (0, seen.layers().len() + 2);
+        let mut idle = LayeredFilter::from(seen.clone());
+        let (mut times, most) = (0, layers(&seen).len() + 2);
         while let Some(at) = idle.outdated_at() {
             let layers = idle.layers().len();
             prop_assert_eq!(idle.layers_at(at - 1).len(), layers);
@@ -269,14 +270,14 @@ proptest! {
             false => _ = seen.insert_at(&500_u64, now + ahead),
         }
         now = (now + back).min(now + ahead);
-        let is_ahead = seen.window().unwrap().is_ahead_of(now);
+        let is_ahead = seen.window().is_ahead_of(now);
         let found: Vec<u64> = (0..600).filter(|item| seen.contains_at(item, now)).collect();
         seen.insert_at(&501_u64, now);
-        prop_assert!(!seen.window().unwrap().is_ahead_of(now));
+        prop_assert!(!seen.window().is_ahead_of(now));
         prop_assert!(seen.contains_at(&501_u64, now + ticks));
         if is_ahead {
             prop_assert!(found.iter().all(|item| seen.contains_at(item, now + ticks - 1)));
-            let parts = ScalableBloomFilter::from(seen.clone()).parts();
+            let parts = LayeredFilter::from(seen.clone()).parts();
             prop_assert!(parts.validate(u64::MAX, Check::DumpHeader).is_ok(), "{:?}", parts);
         }
         let longest = now + (u64::from(generations) + 2) * generation;
@@ -285,24 +286,20 @@ proptest! {
 }
 
 fn before_len(filter: &WindowedBloomFilter, now: u64) -> u64 {
-    let filter = ScalableBloomFilter::from(filter.clone());
-    filter
-        .layers_at(now)
-        .iter()
-        .map(everbloom::host::Layer::len)
-        .sum()
+    let filter = LayeredFilter::from(filter.clone());
+    filter.layers_at(now).iter().map(Layer::len).sum()
 }
 
 /// A reader that began before a rotation sees the layers that were dropped.
 #[test]
 fn a_reader_sees_the_generations_of_its_moment() {
-    let mut filter = ScalableBloomFilter::from(window(2_000_000, 0.01, Span::Items, 4));
+    let mut filter = LayeredFilter::from(window(2_000_000, 0.01, Span::Items, 4));
     for round in 0..12_u64 {
         filter.insert_each(round * 250_000..(round + 1) * 250_000, drop);
         filter.begin_capture(round, 0..filter.stream_len());
         let then = filter.clone();
         // One reader before the rotation, one in its middle.
-        let mut captured = ScalableBloomFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
+        let mut captured = LayeredFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
         let (mut at, mut pieces, mut piece) = (0, 0, Vec::new());
         while filter.capture_next(round, &mut piece) {
             captured.load_chunk(at, &piece).unwrap();
@@ -326,7 +323,7 @@ const VALKEY: ValkeyBloom = ValkeyBloom {
 
 #[test]
 fn only_windows_that_can_be_are_built() {
-    let builder = ScalableBloomFilter::builder();
+    let builder = LayeredFilter::builder();
     let refused = [
         builder.window(Span::Ticks(0), 4, 0),
         builder.window(Span::Items, 0, 0),
@@ -338,7 +335,7 @@ fn only_windows_that_can_be_are_built() {
         assert_eq!(builder.build(), Err(BuildError::Window));
     }
     assert!(WindowedBloomFilter::try_from(builder.build().unwrap()).is_err());
-    let mut one = ScalableBloomFilter::from(window(100, 0.01, Span::Items, 4));
+    let mut one = LayeredFilter::from(window(100, 0.01, Span::Items, 4));
     assert_eq!(one.clone().union(&one), Err(UnionError::WindowOfItems));
     let mut of_time = window(100, 0.01, Span::Ticks(40), 4);
     for other in [
@@ -378,8 +375,8 @@ proptest! {
         let [(mut one, a), (other, b)] = [&histories[0], &histories[1]].map(|it| lived(it));
         let apart = [one.clone(), other.clone()];
         one.union(&other).unwrap();
-        prop_assert_eq!(one.layers().iter().map(|it| it.len()).sum::<u64>(), one.len());
-        let parts = ScalableBloomFilter::from(one.clone()).parts();
+        prop_assert_eq!(layers(&one).iter().map(Layer::len).sum::<u64>(), one.len());
+        let parts = LayeredFilter::from(one.clone()).parts();
         prop_assert!(parts.validate(u64::MAX, Check::DumpHeader).is_ok(), "{:?}", parts);
         let generation = ticks.div_ceil(generations.into());
         for now in a.max(b)..a.max(b) + 2 * ticks + 3 * generation {
@@ -399,10 +396,10 @@ proptest! {
 /// A window of time that may not grow is full until its next generation.
 #[test]
 fn a_window_that_may_not_grow_is_full_until_the_next_generation() {
-    let builder = ScalableBloomFilter::builder().capacity(40).fixed();
+    let builder = LayeredFilter::builder().capacity(40).fixed();
     let mut seen = builder.window(Span::Ticks(40), 4, 0).build().unwrap();
     let mut refused = 0;
-    let mut add = |seen: &mut ScalableBloomFilter, from: u64| {
+    let mut add = |seen: &mut LayeredFilter, from: u64| {
         seen.try_insert_each(from..from + 20, u64::MAX, |result| {
             refused += u64::from(result == Err(InsertError::Full));
             ControlFlow::Continue(())
@@ -417,17 +414,17 @@ fn a_window_that_may_not_grow_is_full_until_the_next_generation() {
 
 #[test]
 fn forged_windows_are_refused() {
-    let mut filter = ScalableBloomFilter::from(window(100, 0.01, Span::Ticks(100), 4));
+    let mut filter = LayeredFilter::from(window(100, 0.01, Span::Ticks(100), 4));
     for time in 0..8 {
         filter.advance_to(time * 30).unwrap();
         filter.insert(&time);
     }
     let good = filter.parts();
-    assert!(ScalableBloomFilter::from_parts(&good, u64::MAX).is_ok());
+    assert!(LayeredFilter::from_parts(&good, u64::MAX).is_ok());
     let forge = |change: fn(&mut Window)| {
         let mut parts = good.clone();
         change(parts.window.as_mut().unwrap());
-        ScalableBloomFilter::from_parts(&parts, u64::MAX).map(drop)
+        LayeredFilter::from_parts(&parts, u64::MAX).map(drop)
     };
     let forged: [fn(&mut Window); 10] = [
         |window| window.span = Span::Ticks(0),
@@ -456,6 +453,6 @@ fn forged_windows_are_refused() {
     };
     let classic = FilterParts { key: None, ..good };
     for parts in [without, classic] {
-        assert!(ScalableBloomFilter::from_parts(&parts, u64::MAX).is_err());
+        assert!(LayeredFilter::from_parts(&parts, u64::MAX).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! Answers of whole batches, as tests compare them.
 
+use everbloom::host::LayeredFilter;
 use everbloom::{BloomFilter, Item, ScalableBloomFilter};
 
 pub(crate) trait Batches {
@@ -27,4 +28,4 @@ macro_rules! batches {
     };
 }
 
-batches! { BloomFilter ScalableBloomFilter }
+batches! { BloomFilter ScalableBloomFilter LayeredFilter }

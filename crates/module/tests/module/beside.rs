@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom_resp::Reply;
 use everbloom_server::Running;
 use everbloom_simulation::Plan;
@@ -76,7 +77,7 @@ struct Pair {
     clients: [Client; 2],
     model: Model,
     /// Of the keys whose filters the library can make, its own.
-    library: BTreeMap<String, ScalableBloomFilter>,
+    library: BTreeMap<String, LayeredFilter>,
 }
 
 impl Pair {
@@ -186,7 +187,7 @@ impl Pair {
                     kind,
                 },
             ) if !failed => {
-                let builder = ScalableBloomFilter::builder();
+                let builder = LayeredFilter::builder();
                 let builder = match kind {
                     Kind::Classic => builder.layout(Layout::Classic),
                     Kind::Blocked => builder.layout(Layout::Blocked).seed(7),

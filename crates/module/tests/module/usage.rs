@@ -1,6 +1,7 @@
 //! What users do with keys, around the commands and between them.
 
-use everbloom::{Layout, ScalableBloomFilter};
+use everbloom::Layout;
+use everbloom::host::LayeredFilter;
 use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
 use everbloom_resp::Reply;
 
@@ -159,7 +160,7 @@ fn the_blocked_layout_has_a_type_of_its_own() {
     let mut client = host.client();
     client.ok("BF.RESERVE k 0.01 1000 LAYOUT BLOCKED SEED 7");
     client.ok("BF.RESERVE classic 0.01 1000");
-    let mut filter = ScalableBloomFilter::builder()
+    let mut filter = LayeredFilter::builder()
         .layout(Layout::Blocked)
         .error_rate(0.01)
         .capacity(1000)

@@ -1,6 +1,7 @@
 //! Windows free what has expired, also when nobody uses them, and when memory is used up.
 
-use everbloom::{ScalableBloomFilter, Span};
+use everbloom::Span;
+use everbloom::host::LayeredFilter;
 use everbloom_files::Value;
 use everbloom_files::rdb::dump;
 use everbloom_resp::Reply;
@@ -10,7 +11,7 @@ use crate::support::{Host, from_redis_7, wait_for};
 
 /// The payload of a window with items of 1970, which takes 270 kB.
 fn old_window() -> Vec<u8> {
-    let builder = ScalableBloomFilter::builder().capacity(100_000);
+    let builder = LayeredFilter::builder().capacity(100_000);
     let mut filter = builder.window(Span::Ticks(2000), 4, 1).build().unwrap();
     for generation in 0..5 {
         filter.advance_to(1 + generation * 500).unwrap();

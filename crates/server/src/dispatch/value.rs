@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use everbloom::{CuckooFilter, ScalableBloomFilter};
+use everbloom::CuckooFilter;
+use everbloom::host::LayeredFilter;
 use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{Answers, Family, Filter, LazyContext, ReadSlot, Run, Slot};
 use everbloom_files::{Text, Value};
@@ -50,7 +51,7 @@ macro_rules! stored {
     };
 }
 
-stored!(ScalableBloomFilter, Filter, Family::of, Family::of_mut);
+stored!(LayeredFilter, Filter, Family::of, Family::of_mut);
 stored!(CuckooFilter, Filter, Family::of, Family::of_mut);
 stored!(Text, Text, Some, Some);
 

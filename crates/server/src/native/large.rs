@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom_commands::bf::replace::Replaced;
 use everbloom_commands::table::ReplaceFn;
 use everbloom_commands::{CommandError, Context, Filter};
@@ -252,7 +252,7 @@ fn values_of<'v>(call: &Call<'_>, view: View<'v>) -> impl Iterator<Item = Option
 fn store(
     call: &Call<'_>,
     locked: &mut Locked<'_>,
-    (filter, reply): (ScalableBloomFilter, Reply),
+    (filter, reply): (LayeredFilter, Reply),
 ) -> Outcome {
     let key = call.key(call.args.get(1).copied().unwrap_or_default());
     let expires_at = locked.read().peek(key).and_then(Entry::expires_at);

@@ -112,13 +112,14 @@ pub enum ValueSlot<'v> {
 
 #[cfg(test)]
 mod tests {
-    use everbloom::{Layout, ScalableBloomFilter};
+    use everbloom::Layout;
+    use everbloom::host::LayeredFilter;
 
     use super::*;
 
     #[test]
     fn a_small_filter_is_one_allocation() {
-        let mut filter = ScalableBloomFilter::builder()
+        let mut filter = LayeredFilter::builder()
             .layout(Layout::Classic)
             .build()
             .unwrap();

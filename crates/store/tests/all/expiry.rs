@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use everbloom::{ScalableBloomFilter, Span};
+use everbloom::Span;
+use everbloom::host::LayeredFilter;
 use everbloom_files::Value;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{EntryMut, Footprint, ViewMut};
@@ -244,7 +245,7 @@ fn one_call_removes_a_few_keys_of_each_shard() {
 
 /// A window of 2 seconds with an item of each of these times.
 fn window(times: &[u64]) -> Value {
-    let builder = ScalableBloomFilter::builder().capacity(1000).seed(1);
+    let builder = LayeredFilter::builder().capacity(1000).seed(1);
     let builder = builder.window(Span::Ticks(2000), 4, 1000);
     let mut filter = builder.build().unwrap();
     for time in times {

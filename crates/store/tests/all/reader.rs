@@ -5,7 +5,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom::host::LayeredFilter;
+use everbloom::{CuckooFilter, Layout};
 use everbloom_commands::Filter;
 use everbloom_files::Value;
 use everbloom_files::rdb::dump;
@@ -82,7 +83,7 @@ fn read(store: &Store, reader: &mut Reader, mut meddle: impl FnMut()) -> Vec<u8>
 
 #[test]
 fn any_part_of_any_value_is_read() {
-    let builder = ScalableBloomFilter::builder().layout(Layout::Blocked);
+    let builder = LayeredFilter::builder().layout(Layout::Blocked);
     let mut grown = builder.capacity(100_000).build().unwrap();
     let mut cuckoo = CuckooFilter::builder().slots(1_000_000).build().unwrap();
     for item in 0..500_000_u32 {
@@ -255,7 +256,7 @@ fn alter(value: &mut Value, round: u32) {
 #[test]
 fn a_copy_follows_the_value() {
     let [classic, blocked] = [Layout::Classic, Layout::Blocked].map(|layout| {
-        let builder = ScalableBloomFilter::builder().layout(layout);
+        let builder = LayeredFilter::builder().layout(layout);
         Value::Filter(builder.capacity(500_000).build().unwrap().into())
     });
     let cuckoo = Value::Filter(

@@ -13,7 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom::host::LayeredFilter;
+use everbloom::{CuckooFilter, Layout};
 use everbloom_commands::Filter;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader, dump};
@@ -194,7 +195,7 @@ fn new_filter(key: u8) -> Value {
         let builder = CuckooFilter::builder().slots(capacity);
         return Value::Filter(builder.build().unwrap().into());
     }
-    let filter = ScalableBloomFilter::builder()
+    let filter = LayeredFilter::builder()
         .capacity(capacity)
         .layout(layout)
         .build()

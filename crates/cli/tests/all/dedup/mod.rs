@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::support::{EVERBLOOM, Outcome, Server, folder, run, run_with_input};
+use everbloom::host::{Layer, LayeredFilter};
 use everbloom::{BloomFilter, ScalableBloomFilter, Span, WindowedBloomFilter};
 use everbloom_dev::{peers, wait_for};
 

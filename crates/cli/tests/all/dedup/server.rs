@@ -78,13 +78,12 @@ fn month_old(days: u64) -> String {
     const DAY: u64 = 86_400_000;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let began = u64::try_from(now.as_millis()).unwrap() - days * DAY;
-    let generations = WindowedBloomFilter::GENERATIONS;
-    let builder = ScalableBloomFilter::builder()
+    let builder = WindowedBloomFilter::builder()
         .capacity(1000)
         .error_rate(1e-6);
-    let builder = builder.window(Span::Ticks(30 * DAY), generations, began);
+    let builder = builder.span(Span::Ticks(30 * DAY)).starts_at(began);
     let mut filter = builder.build().unwrap();
-    filter.insert("a");
+    filter.insert_at("a", began);
     let path = folder(&format!("dedup-window-{days}")).join("month.bloom");
     fs::write(&path, filter.to_bytes()).unwrap();
     path.to_str().unwrap().to_owned()
@@ -101,11 +100,11 @@ fn a_window_forgets_what_was_printed_before_it() {
         let later = ["-q", "--state", &state];
         assert_eq!(with_input(&later, "a\nb\n").success(), "b\n");
         assert_eq!(with_input(&later, "b\na\n").success(), "");
-        let filter = ScalableBloomFilter::from_bytes(&fs::read(&state).unwrap()).unwrap();
+        let filter = LayeredFilter::from_bytes(&fs::read(&state).unwrap()).unwrap();
         let newest = filter.window().unwrap().kept.last().copied();
         let layers = usize::try_from(newest.unwrap().layers).unwrap();
         let layers = filter.layers().iter().rev().take(layers);
-        let renewed: u64 = layers.map(everbloom::host::Layer::len).sum();
+        let renewed: u64 = layers.map(Layer::len).sum();
         assert_eq!(renewed, if printed.is_empty() { 1 } else { 2 });
     }
 }

@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use everbloom::{ScalableBloomFilter, Span};
+use everbloom::{Span, WindowedBloomFilter};
 
 use super::*;
 
 /// A file with a window of so many ticks, to which `item` was added at this time.
 fn window(path: &Path, ticks: u64, then: u64) {
-    let builder = ScalableBloomFilter::builder().window(Span::Ticks(ticks), 4, then);
-    let mut filter = builder.build().unwrap();
-    filter.insert("item".as_bytes());
+    let builder = WindowedBloomFilter::builder().span(Span::Ticks(ticks));
+    let mut filter = builder.starts_at(then).build().unwrap();
+    filter.insert_at("item", then);
     filter.write_to(File::create(path).unwrap()).unwrap();
 }
 

@@ -50,9 +50,10 @@
 //!
 //! This is version 1. Nobody else writes this type, so the checks are strict.
 
+use everbloom::Layout;
 use everbloom::hash::Key;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{Check, FilterParts, LayerParts, PartsError};
-use everbloom::{Layout, ScalableBloomFilter};
 
 use super::fields::{FieldReader, In, TooWide, ValueError};
 use crate::format::fields::{Fields, HEAD_VERSION, head};
@@ -65,7 +66,7 @@ pub(super) fn load<R: FieldReader>(
     reader: &mut R,
     version: u32,
     limit: u64,
-) -> Result<ScalableBloomFilter, ValueError<R::Error>> {
+) -> Result<LayeredFilter, ValueError<R::Error>> {
     let mut parts = FilterParts::default();
     let (mut fields, version, check) = match layout {
         Layout::Classic => {
@@ -99,7 +100,7 @@ pub(super) fn load_layers<R: FieldReader>(
     layers: u64,
     limit: u64,
     check: Check,
-) -> Result<ScalableBloomFilter, ValueError<R::Error>> {
+) -> Result<LayeredFilter, ValueError<R::Error>> {
     let (mut arrays, mut left) = (Vec::new(), limit);
     for _ in 0..layers {
         let (mut layer, number) = (LayerParts::default(), parts.layers.len());
@@ -123,12 +124,12 @@ pub(super) fn build<E>(
     arrays: Vec<Vec<u8>>,
     limit: u64,
     check: Check,
-) -> Result<ScalableBloomFilter, ValueError<E>> {
+) -> Result<LayeredFilter, ValueError<E>> {
     if parts.valkey.is_some() {
         let items = parts.layers.iter().map(|layer| layer.items);
         parts.items = items.fold(0, u64::saturating_add);
     }
-    let filter = ScalableBloomFilter::from_parts_and_bits(&parts, arrays, limit, check);
+    let filter = LayeredFilter::from_parts_and_bits(&parts, arrays, limit, check);
     Ok(filter?)
 }
 

@@ -19,7 +19,7 @@
 //! A bitmap is the byte 1, the length of the bit array (u64), the bits that an item sets (u32), the
 //! seed (32 bytes) and the bit array. Numbers are little-endian. Layers before the last are full.
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{Check, FilterParts, LayerParts, Options};
 
 use super::bloom::{build, load_layers};
@@ -58,7 +58,7 @@ pub(super) fn load<R: FieldReader>(
     reader: &mut R,
     version: u32,
     limit: u64,
-) -> Result<ScalableBloomFilter, ValueError<R::Error>> {
+) -> Result<LayeredFilter, ValueError<R::Error>> {
     let mut fields = In(reader, TooWide::Refuse);
     let (mut parts, mut layers, mut first) = (FilterParts::default(), 0, 0.0);
     head(&mut fields, version, &mut parts, &mut layers, &mut first)?;
@@ -109,7 +109,7 @@ fn load_theirs<R: FieldReader>(
 
 /// The filter that BF.LOAD of valkey-bloom describes, as its logs have it; `None` when it describes
 /// none. Its bit arrays may have `limit` bytes together.
-pub fn of_load(bytes: &[u8], limit: u64) -> Option<ScalableBloomFilter> {
+pub fn of_load(bytes: &[u8], limit: u64) -> Option<LayeredFilter> {
     let mut rest = bytes;
     let [1] = take(&mut rest)? else { return None };
     let mut parts = FilterParts {
@@ -191,7 +191,7 @@ impl Theirs {
         Some(())
     }
 
-    fn build<E>(self) -> Result<ScalableBloomFilter, ValueError<E>> {
+    fn build<E>(self) -> Result<LayeredFilter, ValueError<E>> {
         build(self.parts, self.arrays, self.limit, Check::DumpHeader)
     }
 }

@@ -1,6 +1,7 @@
 //! Filters of the blocked layout: bytes that must never change, and what a reader refuses.
 
-use everbloom::{Layout, ScalableBloomFilter, Span};
+use everbloom::host::LayeredFilter;
+use everbloom::{Layout, Span};
 use everbloom_commands::format::header;
 use everbloom_files::Value;
 use everbloom_files::rdb::value::ModuleType;
@@ -28,12 +29,12 @@ fn golden() -> Json {
     serde_json::from_str(include_str!("../../golden/blocked.json")).unwrap()
 }
 
-fn recorded() -> ScalableBloomFilter {
+fn recorded() -> LayeredFilter {
     let value = restore(&unhex(&golden()["payload"]), u64::MAX).unwrap();
     filter(&value).clone()
 }
 
-fn file(filter: &ScalableBloomFilter) -> Vec<u8> {
+fn file(filter: &LayeredFilter) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), WriteOptions::default()).unwrap();
     writer.select_db(0).unwrap();
     writer
@@ -67,7 +68,7 @@ fn recorded_bytes_are_what_is_still_written() {
 /// The filter of `commands/tests/window.py`, which knows only docs/formats.md.
 #[test]
 fn a_window_is_written_as_another_program_does() {
-    let builder = ScalableBloomFilter::builder().error_rate(0.05).capacity(80);
+    let builder = LayeredFilter::builder().error_rate(0.05).capacity(80);
     let built = builder.seed(1).window(Span::Ticks(40_000), 4, 1000).build();
     let mut filter = built.unwrap();
     filter.insert("foo");
@@ -94,14 +95,14 @@ fn recorded_bytes_are_still_read() {
     assert_eq!(key.expires_at, Some(1));
     assert_eq!(*super::common::filter(&key.value), filter);
     let parts = header::decode(&unhex(&golden["header"])).unwrap();
-    let empty = ScalableBloomFilter::from_parts(&parts, u64::MAX).unwrap();
+    let empty = LayeredFilter::from_parts(&parts, u64::MAX).unwrap();
     assert_eq!(empty.parts(), filter.parts());
 }
 
 /// What is made today from the same seed and items is what was made then.
 #[test]
 fn a_seed_still_makes_the_same_filter() {
-    let mut filter = ScalableBloomFilter::builder()
+    let mut filter = LayeredFilter::builder()
         .error_rate(0.01)
         .capacity(3)
         .layout(Layout::Blocked)

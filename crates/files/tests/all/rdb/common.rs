@@ -2,8 +2,9 @@
 
 use std::io::Read;
 
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::Check;
-use everbloom::{CuckooFilter, Layout, ScalableBloomFilter};
+use everbloom::{CuckooFilter, Layout};
 use everbloom_commands::Filter;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, ReadError, Reader};
@@ -90,7 +91,7 @@ pub fn text(value: &Value) -> &[u8] {
     }
 }
 
-pub fn filter(value: &Value) -> &ScalableBloomFilter {
+pub fn filter(value: &Value) -> &LayeredFilter {
     match value {
         Value::Filter(Filter::Bloom(filter)) => filter,
         _ => panic!("no Bloom filter"),
@@ -112,13 +113,13 @@ pub fn validate(filter: &Filter, limit: u64) {
 }
 
 /// A filter of that capacity with that many items, which may be more.
-pub fn filter_of(capacity: u64, items: u64) -> ScalableBloomFilter {
+pub fn filter_of(capacity: u64, items: u64) -> LayeredFilter {
     filter_in(Layout::Classic, capacity, items)
 }
 
 /// The same in a layout.
-pub fn filter_in(layout: Layout, capacity: u64, items: u64) -> ScalableBloomFilter {
-    let builder = ScalableBloomFilter::builder().capacity(capacity);
+pub fn filter_in(layout: Layout, capacity: u64, items: u64) -> LayeredFilter {
+    let builder = LayeredFilter::builder().capacity(capacity);
     let builder = match layout {
         Layout::Classic => builder.layout(layout),
         // The same filter each time.

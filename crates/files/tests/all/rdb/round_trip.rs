@@ -1,6 +1,6 @@
 //! What is written is read again; the parts of the format against slow, obvious versions.
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom_files::Value;
 use everbloom_files::rdb::{WriteOptions, Writer, crc64, dump, lzf, restore};
 use proptest::prelude::*;
@@ -38,13 +38,13 @@ fn strings() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn filters() -> impl Strategy<Value = ScalableBloomFilter> {
+fn filters() -> impl Strategy<Value = LayeredFilter> {
     let sizes = prop_oneof![1..200_u64, 50_000..300_000_u64];
     let growth = (any::<bool>(), 0..5_u32);
     let layouts = proptest::sample::select(LAYOUTS.to_vec());
     (sizes, 0..400_u64, growth, layouts).prop_map(
         |(capacity, items, (fixed, expansion), layout)| {
-            let builder = ScalableBloomFilter::builder()
+            let builder = LayeredFilter::builder()
                 .capacity(capacity)
                 .expansion(expansion)
                 .layout(layout);

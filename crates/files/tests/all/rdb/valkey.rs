@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io::Cursor;
 
-use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::ValkeyBloom;
 use everbloom_commands::format::value::valkey::of_load;
 use everbloom_commands::{Filter, Kind};
@@ -57,14 +57,14 @@ fn items(rule: &Json) -> Vec<Vec<u8>> {
 }
 
 /// The answers as the golden files write them.
-fn answers(filter: &ScalableBloomFilter, items: &[Vec<u8>]) -> String {
+fn answers(filter: &LayeredFilter, items: &[Vec<u8>]) -> String {
     let mut answers = String::new();
     let items = items.iter().map(Vec::as_slice);
     filter.contains_each(items, |found| answers.push(if found { '1' } else { '0' }));
     answers
 }
 
-fn check(filter: &ScalableBloomFilter, told: &Json) {
+fn check(filter: &LayeredFilter, told: &Json) {
     let key = &told["key"];
     let added = items(&told["added"]);
     if !added.is_empty() {
@@ -87,7 +87,7 @@ fn check(filter: &ScalableBloomFilter, told: &Json) {
 }
 
 /// What valkey-bloom says of the capacity after all growth, within its limit of 128 MiB.
-fn check_capacity(filter: &ScalableBloomFilter, told: &Json) {
+fn check_capacity(filter: &LayeredFilter, told: &Json) {
     let info = told["info2"].as_array().unwrap();
     let Some(at) = info.iter().position(|it| it == "Max scaled capacity") else {
         return assert!(filter.is_fixed());
@@ -98,7 +98,7 @@ fn check_capacity(filter: &ScalableBloomFilter, told: &Json) {
     assert_eq!(most, info[at + 1], "{}", told["key"]);
 }
 
-fn bloom(value: &Value) -> &ScalableBloomFilter {
+fn bloom(value: &Value) -> &LayeredFilter {
     match value {
         Value::Filter(Filter::Bloom(filter)) => filter,
         other => panic!("{other:?}"),
@@ -147,10 +147,7 @@ fn filters_of_a_file_answer_as_the_original() {
             let restored = restore(&payload, u64::MAX).unwrap();
             assert_eq!(bloom(&restored), bloom(value), "{}", told["key"]);
             let bytes = bloom(value).to_bytes();
-            assert_eq!(
-                &ScalableBloomFilter::from_bytes(&bytes).unwrap(),
-                bloom(value)
-            );
+            assert_eq!(&LayeredFilter::from_bytes(&bytes).unwrap(), bloom(value));
         }
     }
 }
@@ -214,7 +211,7 @@ fn filters_grow_as_the_original() {
             continue;
         }
         let first = &loaded.layers()[0];
-        let builder = ScalableBloomFilter::builder()
+        let builder = LayeredFilter::builder()
             .capacity(first.capacity())
             .error_rate(first.error_rate())
             .expansion(told["expansion"].as_u64().unwrap().try_into().unwrap())

@@ -1,18 +1,11 @@
-//! The parameters of a scalable filter.
+//! The parameters of a filter that grows.
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-
+use super::layered::LayeredBuilder;
+use crate::bloom::layered::LayeredFilter;
 use crate::bloom::scalable::ScalableBloomFilter;
-use crate::bloom::window::{Generation, Span, Window};
 use crate::error::BuildError;
-use crate::formats::redisbloom::Options;
 use crate::hash::Key;
-use crate::hash::valkey::ValkeyBloom;
-use crate::layer::Layer;
 use crate::layer::layout::Layout;
-use crate::sizing::BlockedSize;
-use crate::sizing::{LayerSize, RATE_CAP};
 
 /// Parameters of a new [`ScalableBloomFilter`].
 ///
@@ -20,7 +13,7 @@ use crate::sizing::{LayerSize, RATE_CAP};
 /// use everbloom::hash::Key;
 /// use everbloom::{BuildError, Layout, ScalableBloomFilter};
 /// let builder = ScalableBloomFilter::builder().error_rate(0.001).capacity(1_000_000);
-/// assert_eq!(builder.build()?.layers()[0].hashes(), 11);
+/// assert_eq!(builder.build()?.stats().hashes, 11);
 /// assert_eq!(builder.capacity(0).build(), Err(BuildError::Capacity));
 /// assert!(builder.max_layer_bytes(1 << 20).build().is_err());
 ///
@@ -28,58 +21,18 @@ use crate::sizing::{LayerSize, RATE_CAP};
 /// assert_eq!(builder.build()?.expansion(), 4);
 /// assert!(builder.fixed().build()?.is_fixed());
 /// assert_eq!(builder.key(Key::from_seed(7)).build(), builder.seed(7).build());
-/// assert_eq!(builder.layout(Layout::Classic).build()?.layers()[0].bits(), 1152);
+/// assert_eq!(builder.layout(Layout::Classic).build()?.stats().bits, 1152);
 /// # Ok::<(), BuildError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until build is called"]
-pub struct ScalableBuilder {
-    error_rate: f64,
-    capacity: u64,
-    expansion: u32,
-    fixed: bool,
-    max_layer_bytes: u64,
-    layout: Layout,
-    key: Option<Key>,
-    valkey: Option<ValkeyBloom>,
-    window: Option<(Span, u32, u64)>,
-}
+pub struct ScalableBuilder(LayeredBuilder);
 
 impl ScalableBloomFilter {
-    /// A filter that begins with room for this many items, grows, and keeps this error rate. In the
-    /// blocked layout, with a random key. [Example](ScalableBloomFilter).
-    ///
-    /// # Panics
-    ///
-    /// When the capacity is 0 or so large that its bits cannot be counted, the error rate is not
-    /// less than 1 or too low for any filter (see
-    /// [`MIN_RATE`](crate::sizing::BlockedSize::MIN_RATE)), or there is no memory.
-    /// [`builder`](Self::builder) returns these as errors.
-    #[cfg(feature = "std")]
-    #[must_use]
-    #[track_caller]
-    pub fn new(capacity: u64, error_rate: f64) -> ScalableBloomFilter {
-        let built = Self::builder()
-            .capacity(capacity)
-            .error_rate(error_rate)
-            .build();
-        crate::error::or_panic(built)
-    }
-
     /// Starts with RedisBloom's defaults: error rate 0.01, capacity 100, expansion 2.
     /// [Example](ScalableBuilder).
     pub fn builder() -> ScalableBuilder {
-        ScalableBuilder {
-            error_rate: 0.01,
-            capacity: 100,
-            expansion: 2,
-            fixed: false,
-            max_layer_bytes: u64::MAX,
-            layout: Layout::default(),
-            key: None,
-            valkey: None,
-            window: None,
-        }
+        ScalableBuilder(LayeredFilter::builder())
     }
 }
 
@@ -87,68 +40,46 @@ impl ScalableBuilder {
     /// The error rate, 0.01 by default. A rate above [`RATE_CAP`] is lowered to it.
     ///
     /// [`RATE_CAP`]: crate::sizing::RATE_CAP
-    pub fn error_rate(mut self, rate: f64) -> Self {
-        self.error_rate = rate;
-        self
+    pub fn error_rate(self, rate: f64) -> Self {
+        Self(self.0.error_rate(rate))
     }
 
     /// Items the first layer is made for, 100 by default.
-    pub fn capacity(mut self, items: u64) -> Self {
-        self.capacity = items;
-        self
+    pub fn capacity(self, items: u64) -> Self {
+        Self(self.0.capacity(items))
     }
 
     /// The growth factor from one layer's capacity to the next, 2 by default. 0 disables growth. In
     /// the blocked layout this applies to large layers; small ones grow by more, see
-    /// [`BlockedSize::next`].
-    pub fn expansion(mut self, factor: u32) -> Self {
-        self.expansion = factor;
-        self
+    /// [`BlockedSize::next`](crate::sizing::BlockedSize::next).
+    pub fn expansion(self, factor: u32) -> Self {
+        Self(self.0.expansion(factor))
     }
 
     /// Makes a filter that does not grow. It stores the expansion, which then has no effect.
-    pub fn fixed(mut self) -> Self {
-        self.fixed = true;
-        self
+    pub fn fixed(self) -> Self {
+        Self(self.0.fixed())
     }
 
     /// Where the bits of an item lie: [`Layout::Blocked`] by default.
-    pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
-        self
-    }
-
-    /// A filter as valkey-bloom makes it, with its hash and its sizes. It has the classic layout,
-    /// whatever [`layout`](Self::layout) says, and no [`window`](Self::window).
-    /// [Example](ValkeyBloom::FIXED_SEED).
-    pub fn valkey(mut self, valkey: ValkeyBloom) -> Self {
-        self.valkey = Some(valkey);
-        self
+    pub fn layout(self, layout: Layout) -> Self {
+        Self(self.0.layout(layout))
     }
 
     /// The key of the blocked layout's hash; by default a random one.
-    pub fn key(mut self, key: Key) -> Self {
-        self.key = Some(key);
-        self
+    pub fn key(self, key: Key) -> Self {
+        Self(self.0.key(key))
     }
 
     /// Derives the key from a seed: filters with the same seed and parameters are equal after the
     /// same items in the same order.
     pub fn seed(self, seed: u64) -> Self {
-        self.key(Key::from_seed(seed))
+        Self(self.0.seed(seed))
     }
 
     /// The most bytes the bit array may have; no limit by default.
-    pub fn max_layer_bytes(mut self, bytes: u64) -> Self {
-        self.max_layer_bytes = bytes;
-        self
-    }
-
-    /// Makes a filter that forgets: of so many generations, the first of which begins now. The
-    /// capacity is how many items the window holds. [Example](crate::WindowedBloomFilter).
-    pub fn window(mut self, span: Span, generations: u32, now: u64) -> Self {
-        self.window = Some((span, generations, now));
-        self
+    pub fn max_layer_bytes(self, bytes: u64) -> Self {
+        Self(self.0.max_layer_bytes(bytes))
     }
 
     /// Makes the filter.
@@ -157,83 +88,7 @@ impl ScalableBuilder {
     ///
     /// [`BuildError`] says which parameter is out of range, or that there is no memory.
     pub fn build(self) -> Result<ScalableBloomFilter, BuildError> {
-        if !(self.error_rate > 0.0 && self.error_rate < 1.0) {
-            return Err(BuildError::ErrorRate);
-        }
-        if self.capacity == 0 {
-            return Err(BuildError::Capacity);
-        }
-        let scaling = !self.fixed && self.expansion > 0;
-        let window = self.window_of_one()?;
-        if self.valkey.is_some_and(|valkey| !valkey.tightens()) {
-            return Err(BuildError::ErrorRate);
-        }
-        let key = match self.valkey {
-            Some(_) => None,
-            None => self.layout.key(self.key)?,
-        };
-        let (capacity, rate) = (self.capacity, self.error_rate);
-        let size = match (self.valkey, &window, key) {
-            (Some(_), ..) => ValkeyBloom::first_size(capacity, rate),
-            (None, Some(window), _) => window.size(0).map(BlockedSize::as_layer),
-            (None, None, None) if scaling => LayerSize::first(capacity, rate),
-            (None, None, None) => LayerSize::only(capacity, rate),
-            (None, None, Some(_)) => {
-                let size = match scaling {
-                    true => BlockedSize::first(capacity, rate),
-                    false => BlockedSize::only(capacity, rate),
-                };
-                size.map(BlockedSize::as_layer)
-            }
-        };
-        let size = size.ok_or(BuildError::Unsizable)?;
-        let layer = Layer::empty(&size, key, self.valkey.map(Arc::new), self.max_layer_bytes)?;
-        let options = match self.valkey {
-            Some(_) => Options::of_valkey(scaling),
-            None => Options::modern(scaling).with_window(window.is_some()),
-        };
-        let filter = ScalableBloomFilter::from_layers([layer], 0, options, self.expansion);
-        Ok(filter.with_window(window))
-    }
-
-    /// The window, if there is one, with its first generation.
-    fn window_of_one(&self) -> Result<Option<Window>, BuildError> {
-        let Some((span, generations, now)) = self.window else {
-            return Ok(None);
-        };
-        let began = match span {
-            Span::Items => 0,
-            Span::Ticks(_) => now,
-        };
-        let window = Window {
-            span,
-            generations,
-            capacity: self.capacity,
-            error_rate: self.error_rate.min(RATE_CAP),
-            dropped: 0,
-            kept: Vec::from([Generation { layers: 1, began }]),
-        };
-        let is_possible = self.layout == Layout::Blocked && self.valkey.is_none();
-        let is_possible = is_possible && window.is_valid(1);
-        is_possible
-            .then_some(Some(window))
-            .ok_or(BuildError::Window)
-    }
-}
-
-#[cfg(feature = "std")]
-impl<T: crate::Item> FromIterator<T> for ScalableBloomFilter {
-    /// A filter of these items with an error rate of 0.01. The capacity is the iterator's lower
-    /// size hint, at least 100.
-    ///
-    /// # Panics
-    ///
-    /// When there is no memory.
-    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> ScalableBloomFilter {
-        let items = items.into_iter();
-        let promised = items.size_hint().0.max(100);
-        let mut filter = ScalableBloomFilter::new(promised as u64, 0.01);
-        filter.extend(items);
-        filter
+        // There is no window to drop.
+        Ok(ScalableBloomFilter(self.0.build()?.map_window(drop)))
     }
 }

@@ -9,7 +9,9 @@ use super::old;
 use super::view::BloomView;
 use crate::bits::pages;
 use crate::bloom::fixed::BloomFilter;
+use crate::bloom::layered::LayeredFilter;
 use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::window::MaybeWindow;
 use crate::bloom::windowed::WindowedBloomFilter;
 use crate::cuckoo::CuckooFilter;
 use crate::formats::redisbloom::{FilterParts, Options};
@@ -29,7 +31,7 @@ impl ScalableBloomFilter {
     /// ```
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(Kind::Scalable, &self.parts(), self.layers())
+        self.0.to_bytes()
     }
 
     /// Reads the filter from bytes that [`to_bytes`](Self::to_bytes) made, in this or an earlier
@@ -39,6 +41,26 @@ impl ScalableBloomFilter {
     ///
     /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
     /// for more bits than the input has.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
+        of_kind(LayeredFilter::from_bytes(bytes)?)
+    }
+}
+
+impl<W: MaybeWindow> LayeredFilter<W> {
+    /// As [`ScalableBloomFilter::to_bytes`].
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(Kind::Scalable, &self.parts(), self.layers())
+    }
+}
+
+impl LayeredFilter {
+    /// Reads the filter from bytes that [`to_bytes`](Self::to_bytes) made, with or without a
+    /// window.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableBloomFilter::from_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
         from_bytes(Kind::Scalable, bytes)
     }
@@ -103,12 +125,30 @@ impl TryFrom<BloomView<'_>> for BloomFilter {
     }
 }
 
+impl TryFrom<BloomView<'_>> for LayeredFilter {
+    type Error = BytesError;
+
+    /// Copies the bits, after it has checked them.
+    fn try_from(view: BloomView<'_>) -> Result<LayeredFilter, BytesError> {
+        view.load(Kind::Scalable)
+    }
+}
+
 impl TryFrom<BloomView<'_>> for ScalableBloomFilter {
     type Error = BytesError;
 
     /// Copies the bits, after it has checked them.
     fn try_from(view: BloomView<'_>) -> Result<ScalableBloomFilter, BytesError> {
-        view.load(Kind::Scalable)
+        of_kind(view.try_into()?)
+    }
+}
+
+impl TryFrom<BloomView<'_>> for WindowedBloomFilter {
+    type Error = BytesError;
+
+    /// Copies the bits, after it has checked them.
+    fn try_from(view: BloomView<'_>) -> Result<WindowedBloomFilter, BytesError> {
+        of_kind(view.try_into()?)
     }
 }
 
@@ -124,14 +164,34 @@ impl TryFrom<ScalableBloomFilter> for BloomFilter {
     /// assert_eq!(BloomFilter::try_from(ScalableBloomFilter::from(seen.clone())), Ok(seen));
     /// assert!(BloomFilter::try_from(ScalableBloomFilter::new(1000, 0.01)).is_err());
     /// ```
-    fn try_from(mut filter: ScalableBloomFilter) -> Result<BloomFilter, ScalableBloomFilter> {
-        if Kind::Fixed.check(&filter.parts()).is_ok()
-            && let Some(layer) = filter.layers.pop()
-        {
-            return Ok(BloomFilter { layer });
-        }
-        Err(filter)
+    fn try_from(filter: ScalableBloomFilter) -> Result<BloomFilter, ScalableBloomFilter> {
+        only_layer(filter.0).map_err(ScalableBloomFilter)
     }
+}
+
+impl TryFrom<LayeredFilter> for BloomFilter {
+    type Error = LayeredFilter;
+
+    /// The one layer of a filter that does not grow; gives back any other filter.
+    fn try_from(filter: LayeredFilter) -> Result<BloomFilter, LayeredFilter> {
+        only_layer(filter)
+    }
+}
+
+fn only_layer<W: MaybeWindow>(
+    mut filter: LayeredFilter<W>,
+) -> Result<BloomFilter, LayeredFilter<W>> {
+    if Kind::Fixed.check(&filter.parts()).is_ok()
+        && let Some(layer) = filter.layers.pop()
+    {
+        return Ok(BloomFilter { layer });
+    }
+    Err(filter)
+}
+
+/// The filter with a window or without, as its type asks.
+pub(super) fn of_kind<F: TryFrom<LayeredFilter>>(filter: LayeredFilter) -> Result<F, BytesError> {
+    F::try_from(filter).map_err(|_| BytesError::Kind)
 }
 
 /// Everything about the filter except its bits.
@@ -146,7 +206,7 @@ pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
 }
 
 /// The filter of fixed size, which passed [`Kind::check`].
-pub(super) fn fixed(filter: ScalableBloomFilter) -> Result<BloomFilter, BytesError> {
+pub(super) fn fixed(filter: LayeredFilter) -> Result<BloomFilter, BytesError> {
     let mut layers = filter.layers;
     let layer = layers.pop().ok_or(BytesError::Reserved)?;
     Ok(BloomFilter { layer })
@@ -170,7 +230,7 @@ fn to_bytes(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
     out
 }
 
-fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, BytesError> {
+fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<LayeredFilter, BytesError> {
     match head::version(bytes)? {
         old::CLASSIC | old::BLOCKED => old::read(kind, bytes),
         _ => BloomView::new(bytes)?.load(kind),

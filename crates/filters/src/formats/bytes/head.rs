@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::error::BytesError;
 use super::input::Input;
-use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::layered::LayeredFilter;
 use crate::bloom::window::{Generation, MAX_GENERATIONS, Span, Window};
 use crate::formats::redisbloom::{Check, FilterParts, LayerParts, Options, PartsError};
 use crate::hash::valkey::ValkeyBloom;
@@ -188,8 +188,8 @@ impl Head {
     }
 
     /// The filter, all its bits 0.
-    pub(super) fn empty_filter(&self) -> Result<ScalableBloomFilter, BytesError> {
-        let made = ScalableBloomFilter::from_parts_checked(&self.parts, self.len, Check::RdbValue);
+    pub(super) fn empty_filter(&self) -> Result<LayeredFilter, BytesError> {
+        let made = LayeredFilter::from_parts_checked(&self.parts, self.len, Check::RdbValue);
         made.map_err(BytesError::from)
     }
 

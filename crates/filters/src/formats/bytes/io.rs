@@ -6,11 +6,13 @@ use core::fmt;
 use std::io::{self, Read, Write};
 
 use super::error::BytesError;
-use super::filters::{fixed, fixed_parts};
+use super::filters::{fixed, fixed_parts, of_kind};
 use super::head::{self, BLOCK, Head, Kind};
 use crate::bits::pages;
 use crate::bloom::fixed::BloomFilter;
+use crate::bloom::layered::LayeredFilter;
 use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::window::MaybeWindow;
 use crate::formats::redisbloom::FilterParts;
 use crate::layer::Layer;
 
@@ -85,7 +87,7 @@ impl ScalableBloomFilter {
     ///
     /// That of the writer.
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        write(Kind::Scalable, &self.parts(), self.layers(), writer)
+        self.0.write_to(writer)
     }
 
     /// Reads the filter that [`write_to`](Self::write_to) or [`to_bytes`](Self::to_bytes) wrote,
@@ -99,6 +101,28 @@ impl ScalableBloomFilter {
     ///
     /// That of the reader, or [`BytesError`]. Only [`from_bytes`](Self::from_bytes) reads bytes of
     /// versions 1 and 2.
+    pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
+        Ok(of_kind(LayeredFilter::read_from(reader)?)?)
+    }
+}
+
+impl<W: MaybeWindow> LayeredFilter<W> {
+    /// As [`ScalableBloomFilter::write_to`].
+    ///
+    /// # Errors
+    ///
+    /// That of the writer.
+    pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
+        write(Kind::Scalable, &self.parts(), self.layers(), writer)
+    }
+}
+
+impl LayeredFilter {
+    /// Reads a filter with or without a window, as [`ScalableBloomFilter::read_from`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScalableBloomFilter::read_from`].
     pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
         read(Kind::Scalable, reader)
     }
@@ -158,7 +182,7 @@ fn write(
     Ok(())
 }
 
-fn read(kind: Kind, mut reader: impl Read) -> Result<ScalableBloomFilter, ReadError> {
+fn read(kind: Kind, mut reader: impl Read) -> Result<LayeredFilter, ReadError> {
     let mut fill = |place: &mut [u8]| reader.read_exact(place).map_err(ReadError::from);
     let head = Head::read(&mut fill)?;
     head.kind.expect(kind)?;

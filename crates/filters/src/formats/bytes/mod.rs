@@ -9,7 +9,7 @@
 //! offset  size  field
 //!      0     8  magic: "EVRBLOOM"
 //!      8     2  version: 3
-//!     10     1  kind: 1 = BloomFilter, 2 = ScalableBloomFilter; 3 = CuckooFilter, see below
+//!     10     1  kind: 1 = BloomFilter, 2 = one with layers; 3 = CuckooFilter, see below
 //!     11     1  layout: 0 = classic, 1 = blocked
 //!     12     4  options: 1 NOROUND, 2 ENTS_IS_BITS, 4 FORCE64, 8 NO_SCALING
 //!     16     4  expansion

@@ -42,7 +42,7 @@ use alloc::vec::Vec;
 use super::error::BytesError;
 use super::head::{Kind, read_layer, version};
 use super::input::Input;
-use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::layered::LayeredFilter;
 use crate::formats::redisbloom::{Check, FilterParts, PartsError};
 use crate::hash::{Key, murmur64a};
 use crate::layer::layout::Layout;
@@ -60,7 +60,7 @@ const BLOCKED_LAYER: usize = 40;
 const CHECKSUM: usize = 8;
 
 /// The filter of bytes of version 1 or 2.
-pub(super) fn read(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, BytesError> {
+pub(super) fn read(kind: Kind, bytes: &[u8]) -> Result<LayeredFilter, BytesError> {
     let (parts, bits) = read_parts(kind, bytes)?;
     let limit = bits.len() as u64;
     // Layers loaded from RDB files may have counts that do not add up, and are written as they
@@ -73,7 +73,7 @@ pub(super) fn read(kind: Kind, bytes: &[u8]) -> Result<ScalableBloomFilter, Byte
         let expected = found - limit + sum;
         return Err(BytesError::Length { expected, found });
     }
-    let mut filter = ScalableBloomFilter::from_parts_checked(&parts, limit, Check::RdbValue)?;
+    let mut filter = LayeredFilter::from_parts_checked(&parts, limit, Check::RdbValue)?;
     let mut bits = Input(bits);
     for layer in &mut filter.layers {
         let len = layer.as_bytes_mut().len();

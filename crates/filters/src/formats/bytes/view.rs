@@ -11,7 +11,7 @@ use crate::bits::array::{count_ones, prefetch_bit, test_bit};
 use crate::bits::blocks::BorrowedBlocks;
 use crate::bits::fill::Fill;
 use crate::bloom::group::Group;
-use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::layered::LayeredFilter;
 use crate::bloom::stats::Stats;
 use crate::formats::redisbloom::{FilterParts, LayerParts, Options, PartsError};
 use crate::hash::item::Item;
@@ -27,7 +27,7 @@ use crate::sizing::BlockedSize;
 /// message. Nothing is copied, so a filter of any size is ready at once.
 ///
 /// The bytes are those of [`BloomFilter::to_bytes`](crate::BloomFilter::to_bytes) or
-/// [`ScalableBloomFilter::to_bytes`], in either layout and at any address.
+/// [`ScalableBloomFilter::to_bytes`](crate::ScalableBloomFilter::to_bytes), in either layout and at any address.
 ///
 /// ```
 /// use everbloom::{BloomFilter, BloomView, Layout};
@@ -143,7 +143,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// The filter, if it has this type.
-    pub(super) fn load(&self, kind: Kind) -> Result<ScalableBloomFilter, BytesError> {
+    pub(super) fn load(&self, kind: Kind) -> Result<LayeredFilter, BytesError> {
         self.head.kind.expect(kind)?;
         self.verify()?;
         let mut filter = self.head.empty_filter()?;
@@ -213,7 +213,8 @@ impl<'a> BloomView<'a> {
         self.len() == 0
     }
 
-    /// Whether it is a [`ScalableBloomFilter`], and not a [`BloomFilter`](crate::BloomFilter).
+    /// Whether it is a [`ScalableBloomFilter`](crate::ScalableBloomFilter), or one with a window,
+    /// and not a [`BloomFilter`](crate::BloomFilter).
     /// [Example](Self::parts).
     #[must_use]
     pub fn is_scalable(&self) -> bool {
@@ -229,7 +230,7 @@ impl<'a> BloomView<'a> {
     /// let bytes = seen.to_bytes();
     /// let view = BloomView::new(&bytes)?;
     /// assert!(view.is_scalable());
-    /// assert_eq!(view.parts().layers.len(), seen.layers().len());
+    /// assert_eq!(view.parts().layers.len(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

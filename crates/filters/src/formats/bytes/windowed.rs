@@ -6,9 +6,10 @@ use std::io::{self, Read, Write};
 use alloc::vec::Vec;
 
 use super::error::BytesError;
+use super::filters::of_kind;
 #[cfg(feature = "std")]
 use super::io::ReadError;
-use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::layered::LayeredFilter;
 use crate::bloom::windowed::WindowedBloomFilter;
 
 impl WindowedBloomFilter {
@@ -43,11 +44,11 @@ impl WindowedBloomFilter {
     /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
     /// for more bits than the input has.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
-        with_window(ScalableBloomFilter::from_bytes(bytes)?)
+        of_kind(LayeredFilter::from_bytes(bytes)?)
     }
 
     /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of them in memory. See
-    /// [`ScalableBloomFilter::write_to`].
+    /// [`ScalableBloomFilter::write_to`](crate::ScalableBloomFilter::write_to).
     ///
     /// # Errors
     ///
@@ -58,17 +59,14 @@ impl WindowedBloomFilter {
     }
 
     /// Reads the filter that [`write_to`](Self::write_to) or [`to_bytes`](Self::to_bytes) wrote,
-    /// and not a byte more. See [`ScalableBloomFilter::read_from`].
+    /// and not a byte more. See
+    /// [`ScalableBloomFilter::read_from`](crate::ScalableBloomFilter::read_from).
     ///
     /// # Errors
     ///
     /// That of the reader, or [`BytesError`].
     #[cfg(feature = "std")]
     pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
-        Ok(with_window(ScalableBloomFilter::read_from(reader)?)?)
+        Ok(of_kind(LayeredFilter::read_from(reader)?)?)
     }
-}
-
-fn with_window(filter: ScalableBloomFilter) -> Result<WindowedBloomFilter, BytesError> {
-    WindowedBloomFilter::try_from(filter).map_err(|_| BytesError::Kind)
 }

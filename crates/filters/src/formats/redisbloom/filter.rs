@@ -1,33 +1,21 @@
 //! Splitting a filter into parts, and rebuilding it.
 
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::parts::{Check, ChunkError, FilterParts, LayerParts, PartsError, locate};
 use crate::bits::pages;
+use crate::bloom::layered::LayeredFilter;
 use crate::bloom::options::Options;
-use crate::bloom::scalable::ScalableBloomFilter;
+use crate::bloom::window::MaybeWindow;
 use crate::error::BuildError;
 use crate::hash::Key;
 use crate::hash::valkey::ValkeyBloom;
 use crate::layer::Layer;
 
-impl ScalableBloomFilter {
-    /// Everything about the filter except its bits. [Example](FilterParts).
-    #[must_use]
-    pub fn parts(&self) -> FilterParts {
-        FilterParts {
-            items: self.len(),
-            options: self.options().bits(),
-            expansion: self.expansion(),
-            key: self.key(),
-            valkey: self.valkey().copied(),
-            window: self.window().cloned(),
-            layers: self.layers().iter().map(Layer::parts).collect(),
-        }
-    }
-
+impl LayeredFilter {
     /// A filter of these parts, all its bits 0; [`load_chunk`](Self::load_chunk) loads the bits.
     /// `limit` is the most bytes all bit arrays may have together. [Example](crate::redisbloom).
     ///
@@ -59,13 +47,13 @@ impl ScalableBloomFilter {
     /// without being copied.
     ///
     /// ```
-    /// use everbloom::ScalableBloomFilter;
+    /// use everbloom::host::LayeredFilter;
     /// use everbloom::redisbloom::Check;
-    /// let mut seen = ScalableBloomFilter::builder().build()?;
+    /// let mut seen = LayeredFilter::builder().build()?;
     /// seen.insert("a");
     /// let bits = vec![seen.layers()[0].as_bytes().into_owned()];
     /// let (parts, check) = (seen.parts(), Check::RdbValue);
-    /// let copy = ScalableBloomFilter::from_parts_and_bits(&parts, bits, 1 << 20, check)?;
+    /// let copy = LayeredFilter::from_parts_and_bits(&parts, bits, 1 << 20, check)?;
     /// assert_eq!(copy, seen);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -119,8 +107,25 @@ impl ScalableBloomFilter {
             layers.push(layer);
         }
         let options = Options(parts.options);
-        let filter = Self::from_layers(layers, parts.items, options, parts.expansion);
-        Ok(filter.with_window(parts.window.clone()))
+        let window = parts.window.clone().map(Box::new);
+        let (items, expansion) = (parts.items, parts.expansion);
+        Ok(Self::from_layers(layers, items, options, expansion, window))
+    }
+}
+
+impl<W: MaybeWindow> LayeredFilter<W> {
+    /// Everything about the filter except its bits. [Example](FilterParts).
+    #[must_use]
+    pub fn parts(&self) -> FilterParts {
+        FilterParts {
+            items: self.len(),
+            options: self.options().bits(),
+            expansion: self.expansion(),
+            key: self.key(),
+            valkey: self.valkey().copied(),
+            window: self.window().cloned(),
+            layers: self.layers().iter().map(Layer::parts).collect(),
+        }
     }
 
     /// The number of the first byte of the bit arrays in a dump, as
@@ -162,8 +167,9 @@ impl ScalableBloomFilter {
     /// Writes bytes at `start` of a layer, numbered from 0.
     ///
     /// ```
-    /// # use everbloom::{Layout, ScalableBloomFilter};
-    /// let builder = ScalableBloomFilter::builder().layout(Layout::Classic);
+    /// # use everbloom::Layout;
+    /// # use everbloom::host::LayeredFilter;
+    /// let builder = LayeredFilter::builder().layout(Layout::Classic);
     /// let mut seen = builder.build()?;
     /// let mut copy = seen.clone();
     /// seen.insert("a");

@@ -2,17 +2,18 @@
 //!
 //! A filter converts to plain named parts and chunks of bits, and back. This is the one gate for
 //! filters from outside: every loader (a dump, an RDB file,
-//! [`from_bytes`](crate::ScalableBloomFilter::from_bytes)) ends in
-//! [`from_parts`](crate::ScalableBloomFilter::from_parts), which checks all parts before it
+//! [`from_bytes`](crate::host::LayeredFilter::from_bytes)) ends in
+//! [`from_parts`](crate::host::LayeredFilter::from_parts), which checks all parts before it
 //! allocates anything.
 //!
 //! ```
-//! use everbloom::{Layout, ScalableBloomFilter};
+//! use everbloom::Layout;
+//! use everbloom::host::LayeredFilter;
 //!
-//! let mut seen = ScalableBloomFilter::builder().layout(Layout::Classic).build()?;
+//! let mut seen = LayeredFilter::builder().layout(Layout::Classic).build()?;
 //! seen.extend(0..1000);
 //!
-//! let mut copy = ScalableBloomFilter::from_parts(&seen.parts(), 1 << 20)?;
+//! let mut copy = LayeredFilter::from_parts(&seen.parts(), 1 << 20)?;
 //! let mut at = 0;
 //! while let Some(chunk) = seen.stream_chunk(at, 1 << 16) {
 //!     copy.load_chunk(at, &chunk)?;

@@ -13,8 +13,9 @@ use crate::sizing::{BlockedSize, LayerSize};
 /// Everything about a filter except its bits.
 ///
 /// ```
-/// use everbloom::{Layout, ScalableBloomFilter};
-/// let parts = ScalableBloomFilter::builder().layout(Layout::Classic).build()?.parts();
+/// use everbloom::Layout;
+/// use everbloom::host::LayeredFilter;
+/// let parts = LayeredFilter::builder().layout(Layout::Classic).build()?.parts();
 /// assert_eq!((parts.layout(), parts.options, parts.layers.len()), (Layout::Classic, 5, 1));
 /// assert_eq!((parts.layers[0].bits, parts.layers[0].hashes), (1152, 8));
 /// # Ok::<(), everbloom::BuildError>(())
@@ -129,9 +130,9 @@ messages! {
 /// Why a chunk of bits was not taken.
 ///
 /// ```
-/// use everbloom::ScalableBloomFilter;
+/// use everbloom::host::LayeredFilter;
 /// use everbloom::redisbloom::ChunkError;
-/// let mut filter = ScalableBloomFilter::builder().build()?;
+/// let mut filter = LayeredFilter::builder().build()?;
 /// let end = filter.stream_len();
 /// assert_eq!(filter.stream_start(), 0);
 /// assert_eq!(filter.load_chunk(end, &[1]), Err(ChunkError::NoLayer));
@@ -249,8 +250,9 @@ impl FilterParts {
     ///
     /// ```
     /// use everbloom::redisbloom::{Check, PartsError};
-    /// use everbloom::{Layout, ScalableBloomFilter};
-    /// let mut parts = ScalableBloomFilter::builder().layout(Layout::Classic).build()?.parts();
+    /// use everbloom::Layout;
+    /// use everbloom::host::LayeredFilter;
+    /// let mut parts = LayeredFilter::builder().layout(Layout::Classic).build()?.parts();
     /// parts.items = 5;
     /// assert_eq!(parts.validate(1 << 20, Check::RdbValue), Ok(()));
     /// assert_eq!(parts.validate(1 << 20, Check::DumpHeader), Err(PartsError::Items));

@@ -10,9 +10,10 @@ use crate::common::Batches;
 use std::ops::ControlFlow;
 
 use everbloom::hash::Key;
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{FilterParts, PartsError};
 use everbloom::sizing::BlockedSize;
-use everbloom::{BloomFilter, BuildError, InsertError, Layout, ScalableBloomFilter, UnionError};
+use everbloom::{BloomFilter, BuildError, InsertError, Layout, UnionError};
 use proptest::prelude::*;
 
 mod rates;
@@ -29,8 +30,8 @@ fn fixed(capacity: u64, rate: f64, seed: u64) -> BloomFilter {
     builder.layout(Layout::Blocked).seed(seed).build().unwrap()
 }
 
-fn scalable(capacity: u64, rate: f64, seed: u64) -> ScalableBloomFilter {
-    let builder = ScalableBloomFilter::builder()
+fn scalable(capacity: u64, rate: f64, seed: u64) -> LayeredFilter {
+    let builder = LayeredFilter::builder()
         .layout(Layout::Classic)
         .capacity(capacity)
         .error_rate(rate);
@@ -38,9 +39,9 @@ fn scalable(capacity: u64, rate: f64, seed: u64) -> ScalableBloomFilter {
 }
 
 /// Grown to so many items, or on until the newest layer is full.
-fn grown(first: u64, rate: f64, items: u64, on: bool) -> ScalableBloomFilter {
+fn grown(first: u64, rate: f64, items: u64, on: bool) -> LayeredFilter {
     let mut filter = scalable(first, rate, first ^ items);
-    let is_full = |filter: &ScalableBloomFilter| {
+    let is_full = |filter: &LayeredFilter| {
         let newest = filter.layers().last().unwrap();
         newest.len() >= newest.capacity()
     };
@@ -122,7 +123,7 @@ proptest! {
         extended.extend(&items);
         prop_assert!(one == other && one == extended);
         prop_assert!(items.iter().all(|item| one.contains(item)));
-        let chain = ScalableBloomFilter::from(one.clone());
+        let chain = LayeredFilter::from(one.clone());
         prop_assert!(chain.is_fixed() && items.iter().all(|item| chain.contains(item)));
     }
 
@@ -131,13 +132,13 @@ proptest! {
         let mut filter = scalable(capacity, rate, seed);
         filter.insert_all(&items);
         let bytes = filter.to_bytes();
-        let read = ScalableBloomFilter::from_bytes(&bytes).unwrap();
+        let read = LayeredFilter::from_bytes(&bytes).unwrap();
         prop_assert!(read == filter && read.key() == filter.key());
         prop_assert_eq!(read.to_bytes(), bytes);
 
         let parts = filter.parts();
         prop_assert_eq!(parts.key, Some(Key::from_seed(seed)));
-        let mut loaded = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+        let mut loaded = LayeredFilter::from_parts(&parts, 1 << 20).unwrap();
         let (mut at, mut bits) = (0, Vec::new());
         while let Some(chunk) = filter.stream_chunk(at, 100) {
             loaded.load_chunk(at, &chunk).unwrap();
@@ -148,7 +149,7 @@ proptest! {
         }
         prop_assert!(loaded == filter);
         let check = everbloom::redisbloom::Check::RdbValue;
-        let whole = ScalableBloomFilter::from_parts_and_bits(&parts, bits, 1 << 20, check).unwrap();
+        let whole = LayeredFilter::from_parts_and_bits(&parts, bits, 1 << 20, check).unwrap();
         prop_assert!(whole == filter);
         prop_assert_eq!(whole.error_rate(), filter.error_rate());
 
@@ -166,9 +167,9 @@ proptest! {
         filter.insert_all(&before);
         let then = filter.clone();
         filter.begin_capture(1, 0..filter.stream_len());
-        let mut captured = ScalableBloomFilter::from_parts(&filter.parts(), 1 << 20).unwrap();
+        let mut captured = LayeredFilter::from_parts(&filter.parts(), 1 << 20).unwrap();
         let mut between = between.iter();
-        let mut add = |filter: &mut ScalableBloomFilter| {
+        let mut add = |filter: &mut LayeredFilter| {
             let items = between.by_ref().take(50);
             if as_batch {
                 filter.insert_all(&items.collect::<Vec<_>>());
@@ -231,7 +232,7 @@ fn what_cannot_be_united() {
 
 #[test]
 fn a_filter_that_does_not_grow_is_full_at_its_capacity() {
-    let builder = ScalableBloomFilter::builder()
+    let builder = LayeredFilter::builder()
         .layout(Layout::Blocked)
         .capacity(50)
         .fixed();
@@ -264,7 +265,7 @@ fn growth_has_limits() {
     assert_eq!(filter.layers().len(), 2);
     assert!(refused > 900 && filter.len() == 19);
     // Layers of equal size: the rate of the newest is halved until it would be too low.
-    let builder = ScalableBloomFilter::builder()
+    let builder = LayeredFilter::builder()
         .layout(Layout::Blocked)
         .error_rate(1e-12);
     let mut filter = builder.capacity(20).expansion(1).seed(1).build().unwrap();
@@ -279,12 +280,12 @@ fn wrong_parts_are_refused() {
     filter.extend(["foo", "bar", "baz", "quux"]);
     let good = filter.parts();
     let limit = 1 << 20;
-    assert!(ScalableBloomFilter::from_parts(&good, limit).is_ok());
+    assert!(LayeredFilter::from_parts(&good, limit).is_ok());
     let broken = |change: &dyn Fn(&mut FilterParts)| {
         let mut parts = good.clone();
         change(&mut parts);
         let check = everbloom::redisbloom::Check::RdbValue;
-        ScalableBloomFilter::from_parts_checked(&parts, limit, check).unwrap_err()
+        LayeredFilter::from_parts_checked(&parts, limit, check).unwrap_err()
     };
     let layer = 1;
     assert_eq!(broken(&|parts| parts.layers.clear()), PartsError::NoLayers);
@@ -332,7 +333,7 @@ fn wrong_parts_are_refused() {
 /// A filter from outside may have an older layer with room. Items still go to the newest.
 #[test]
 fn items_go_to_the_newest_layer() {
-    let builder = ScalableBloomFilter::builder().capacity(100).seed(1);
+    let builder = LayeredFilter::builder().capacity(100).seed(1);
     let mut grown = builder.build().unwrap();
     grown.extend(0..1500);
     let mut parts = grown.parts();
@@ -342,7 +343,7 @@ fn items_go_to_the_newest_layer() {
     }
     parts.items = 20;
     for as_batch in [false, true] {
-        let mut filter = ScalableBloomFilter::from_parts(&parts, 1 << 20).unwrap();
+        let mut filter = LayeredFilter::from_parts(&parts, 1 << 20).unwrap();
         if as_batch {
             filter.extend(0..50);
         } else {

@@ -126,7 +126,7 @@ fn what_cannot_be_sized() {
         .seed(1);
     assert_eq!(classic.build(), Err(BuildError::UnexpectedKey));
     assert_eq!(
-        ScalableBloomFilter::builder()
+        LayeredFilter::builder()
             .layout(Layout::Classic)
             .seed(1)
             .build(),

@@ -9,8 +9,10 @@
 
 use everbloom::bytes::{BytesError, ReadError};
 use everbloom::hash::{Key, murmur64a};
+use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{Check, PartsError, ValkeyBloom};
-use everbloom::{BloomFilter, BloomView, CuckooFilter, Item, Layout, ScalableBloomFilter, Span};
+use everbloom::{BloomFilter, BloomView, CuckooFilter, Item, Layout, ScalableBloomFilter};
+use everbloom::{Span, WindowedBloomFilter};
 use proptest::prelude::*;
 
 #[path = "../../bytes/sealed.rs"]
@@ -35,7 +37,7 @@ const WORDS: [&str; 5] = [
 #[derive(Clone, Debug, PartialEq)]
 enum Filter {
     Fixed(BloomFilter),
-    Scalable(ScalableBloomFilter),
+    Scalable(LayeredFilter),
 }
 
 use Filter::{Fixed, Scalable};
@@ -59,6 +61,9 @@ impl Filter {
 
     /// A filter of this type from bytes; every way to make one says the same.
     fn read(&self, bytes: &[u8]) -> Result<Filter, BytesError> {
+        if let Scalable(_) = self {
+            check_types(bytes);
+        }
         let mut rest = bytes;
         let (filter, streamed, viewed) = match self {
             Fixed(_) => (
@@ -67,10 +72,9 @@ impl Filter {
                 BloomView::new(bytes).and_then(|view| BloomFilter::try_from(view).map(Fixed)),
             ),
             Scalable(_) => (
-                ScalableBloomFilter::from_bytes(bytes).map(Scalable),
-                ScalableBloomFilter::read_from(&mut rest).map(Scalable),
-                BloomView::new(bytes)
-                    .and_then(|view| ScalableBloomFilter::try_from(view).map(Scalable)),
+                LayeredFilter::from_bytes(bytes).map(Scalable),
+                LayeredFilter::read_from(&mut rest).map(Scalable),
+                BloomView::new(bytes).and_then(|view| LayeredFilter::try_from(view).map(Scalable)),
             ),
         };
         // Damage may look like an old version, which has no view.
@@ -130,6 +134,28 @@ impl Filter {
     }
 }
 
+/// A filter that grows and one that forgets are read by one type each, and by that of hosts.
+fn check_types(bytes: &[u8]) {
+    let filter = LayeredFilter::from_bytes(bytes);
+    let growing = ScalableBloomFilter::from_bytes(bytes);
+    let forgetting = WindowedBloomFilter::from_bytes(bytes);
+    match &filter {
+        Ok(filter) => {
+            let (is_growing, is_forgetting) = (growing.is_ok(), forgetting.is_ok());
+            assert_eq!(is_growing, filter.window().is_none());
+            assert_eq!(is_forgetting, filter.window().is_some());
+            let growing = growing.map(|it| (it.to_bytes(), LayeredFilter::from(it)));
+            let forgetting = forgetting.map(|it| (it.to_bytes(), LayeredFilter::from(it)));
+            let read = growing.or(forgetting).unwrap();
+            assert_eq!((&*read.0, &read.1), (&*filter.to_bytes(), filter));
+        }
+        Err(error) => {
+            assert_eq!(growing.as_ref(), Err(error));
+            assert_eq!(forgetting.as_ref(), Err(error));
+        }
+    }
+}
+
 /// Whether the items are found, asked for together.
 fn all_of(view: &BloomView<'_>, items: &[impl Item]) -> Vec<bool> {
     let mut answers = Vec::new();
@@ -140,7 +166,7 @@ fn all_of(view: &BloomView<'_>, items: &[impl Item]) -> Vec<bool> {
 /// The filters of the files that `bytes/make.py` makes: written once, and must load for ever.
 fn golden() -> [(Filter, &'static [u8]); 5] {
     let fixed = BloomFilter::builder();
-    let scalable = ScalableBloomFilter::builder().capacity(3).error_rate(0.01);
+    let scalable = LayeredFilter::builder().capacity(3).error_rate(0.01);
     let mut fixed = [
         fixed.capacity(5).layout(Layout::Classic),
         fixed.capacity(100).layout(Layout::Blocked).seed(42),
@@ -173,8 +199,8 @@ fn golden() -> [(Filter, &'static [u8]); 5] {
 }
 
 /// The words in two generations, with three skipped between and one dropped before.
-fn windowed() -> ScalableBloomFilter {
-    let builder = ScalableBloomFilter::builder().capacity(80).error_rate(0.05);
+fn windowed() -> LayeredFilter {
+    let builder = LayeredFilter::builder().capacity(80).error_rate(0.05);
     let built = builder.seed(1).window(Span::Ticks(40_000), 4, 1000).build();
     let mut filter = built.unwrap();
     // An empty generation would pass its layer on instead of being dropped.
@@ -192,7 +218,7 @@ fn a_view_has_the_error_rate_of_its_filter() {
         seed: ValkeyBloom::FIXED_SEED,
         tightening: 0.5,
     };
-    let builder = ScalableBloomFilter::builder().error_rate(0.03);
+    let builder = LayeredFilter::builder().error_rate(0.03);
     let valkey = builder.valkey(kind).build().unwrap();
     let plain = builder.build().unwrap();
     let fixed = builder.fixed().build().unwrap();
@@ -213,7 +239,7 @@ fn odd() -> Filter {
     (parts.items, parts.options) = (7, 0x101);
     (parts.layers[0].bytes, parts.layers[0].bits) = (71, 568);
     parts.layers[1].log2_bits = 6;
-    let filter = ScalableBloomFilter::from_parts_checked(&parts, 1 << 20, Check::RdbValue);
+    let filter = LayeredFilter::from_parts_checked(&parts, 1 << 20, Check::RdbValue);
     let mut filter = filter.unwrap();
     filter.extend(WORDS);
     Scalable(filter)
@@ -274,7 +300,7 @@ fn a_reader_gives_no_byte_too_many() {
     for filter in all() {
         let again = match filter {
             Fixed(_) => Fixed(BloomFilter::read_from(&mut rest).unwrap()),
-            Scalable(_) => Scalable(ScalableBloomFilter::read_from(&mut rest).unwrap()),
+            Scalable(_) => Scalable(LayeredFilter::read_from(&mut rest).unwrap()),
         };
         assert_eq!(again, filter);
     }
@@ -302,8 +328,8 @@ fn errors_of_readers_and_writers_are_handed_on() {
 
 /// Whatever these bytes are: filters that they are work.
 fn filters_work(bytes: &[u8]) {
-    if let Ok(mut filter) = ScalableBloomFilter::from_bytes(bytes) {
-        let again = ScalableBloomFilter::from_bytes(&filter.to_bytes());
+    if let Ok(mut filter) = LayeredFilter::from_bytes(bytes) {
+        let again = LayeredFilter::from_bytes(&filter.to_bytes());
         assert_eq!(again.as_ref(), Ok(&filter));
         // A forged expansion may ask for a layer that the machine could give; limit it.
         let mut found = false;
@@ -339,9 +365,7 @@ fn filter(
         filter.extend(items);
         return Fixed(filter);
     }
-    let mut builder = ScalableBloomFilter::builder()
-        .capacity(capacity)
-        .error_rate(rate);
+    let mut builder = LayeredFilter::builder().capacity(capacity).error_rate(rate);
     builder = match blocked {
         true => builder.seed(seed),
         false => builder.layout(Layout::Classic),
@@ -379,7 +403,7 @@ fn serde_carries_the_bytes() {
             }
             Scalable(filter) => {
                 let text = serde_json::to_string(&filter).unwrap();
-                let again = serde_json::from_str::<ScalableBloomFilter>(&text).unwrap();
+                let again = serde_json::from_str::<LayeredFilter>(&text).unwrap();
                 assert_eq!(again, filter);
             }
         }
@@ -409,7 +433,7 @@ fn serde_carries_the_bytes() {
         error.to_string().starts_with("not the bytes of a filter"),
         "{error}"
     );
-    let error = serde_json::from_str::<ScalableBloomFilter>("7").unwrap_err();
+    let error = serde_json::from_str::<LayeredFilter>("7").unwrap_err();
     assert!(
         error.to_string().contains("the bytes of a filter"),
         "{error}"

@@ -41,7 +41,7 @@ fn version_2() -> (Filter, Vec<u8>) {
 fn read(filter: &Filter, bytes: &[u8]) -> Result<Filter, BytesError> {
     match filter {
         Fixed(_) => BloomFilter::from_bytes(bytes).map(Fixed),
-        Scalable(_) => ScalableBloomFilter::from_bytes(bytes).map(Scalable),
+        Scalable(_) => LayeredFilter::from_bytes(bytes).map(Scalable),
     }
 }
 
@@ -51,7 +51,7 @@ fn versions_1_and_2_load() {
         assert_eq!(read(&filter, &bytes).as_ref(), Ok(&filter));
         let error = BloomView::new(&bytes).unwrap_err();
         assert_eq!(error, BytesError::Old(version));
-        let error = ScalableBloomFilter::read_from(&*bytes).unwrap_err();
+        let error = LayeredFilter::read_from(&*bytes).unwrap_err();
         assert!(matches!(error, ReadError::Bytes(BytesError::Old(_))));
         // Written again they are of version 3.
         assert_eq!(filter.read(&filter.to_bytes()), Ok(filter));

@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(BloomFilter::from_bytes(&bytes).is_err());
-        prop_assert!(ScalableBloomFilter::from_bytes(&bytes).is_err());
+        prop_assert!(LayeredFilter::from_bytes(&bytes).is_err());
         prop_assert!(BloomView::new(&bytes).is_err());
         prop_assert!(BloomFilter::read_from(&*bytes).is_err());
     }

@@ -52,7 +52,7 @@ fn truncated_bytes_are_refused() {
             assert!(known, "cut to {len}: {error}");
             let streamed = match filter {
                 Fixed(_) => BloomFilter::read_from(&bytes[..len]).unwrap_err(),
-                Scalable(_) => ScalableBloomFilter::read_from(&bytes[..len]).unwrap_err(),
+                Scalable(_) => LayeredFilter::read_from(&bytes[..len]).unwrap_err(),
             };
             assert!(matches!(streamed, ReadError::Bytes(BytesError::Truncated)));
         }

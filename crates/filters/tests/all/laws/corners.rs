@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn corner_parameters() {
     let build = |rate, capacity, expansion| {
-        ScalableBloomFilter::builder()
+        LayeredFilter::builder()
             .layout(Layout::Classic)
             .error_rate(rate)
             .capacity(capacity)
@@ -29,7 +29,7 @@ fn corner_parameters() {
     for rate in [0.0, 1.0, f64::NAN, -1.0, f64::INFINITY] {
         assert_eq!(build(rate, 100, 2), Err(BuildError::ErrorRate));
     }
-    let limited = ScalableBloomFilter::builder()
+    let limited = LayeredFilter::builder()
         .layout(Layout::Classic)
         .max_layer_bytes(143)
         .build();
@@ -97,7 +97,7 @@ fn nothing_about_growth_overflows() {
             window: None,
             layers,
         };
-        let mut filter = ScalableBloomFilter::from_parts(&parts, 8).unwrap();
+        let mut filter = LayeredFilter::from_parts(&parts, 8).unwrap();
         assert_eq!(
             filter.try_insert("a"),
             Err(InsertError::CannotGrow),
@@ -122,14 +122,14 @@ fn nothing_about_growth_overflows() {
         window: None,
         layers,
     };
-    let mut filter = ScalableBloomFilter::from_parts(&parts, 8).unwrap();
+    let mut filter = LayeredFilter::from_parts(&parts, 8).unwrap();
     assert_eq!(filter.try_insert("a"), Err(InsertError::CannotGrow));
     assert_eq!((filter.len(), filter.capacity()), (0, 0));
 }
 
 #[test]
 fn chunks_must_lie_within_a_layer() {
-    let mut filter = ScalableBloomFilter::builder()
+    let mut filter = LayeredFilter::builder()
         .layout(Layout::Classic)
         .capacity(10)
         .build()
@@ -236,7 +236,7 @@ fn fixed_builder_combinations() {
 
 #[test]
 fn small_filters_are_small() {
-    let filter = ScalableBloomFilter::builder()
+    let filter = LayeredFilter::builder()
         .layout(Layout::Classic)
         .build()
         .unwrap();
@@ -260,7 +260,7 @@ fn small_filters_are_small() {
 #[test]
 fn old_options_name_their_rules() {
     let options = |bits| {
-        let layer = ScalableBloomFilter::builder()
+        let layer = LayeredFilter::builder()
             .layout(Layout::Classic)
             .build()
             .unwrap()
@@ -275,9 +275,7 @@ fn old_options_name_their_rules() {
             window: None,
             layers: vec![layer],
         };
-        ScalableBloomFilter::from_parts(&parts, LIMIT)
-            .unwrap()
-            .options()
+        LayeredFilter::from_parts(&parts, LIMIT).unwrap().options()
     };
     assert_eq!(options(5).rounding(), Rounding::Words);
     assert_eq!(options(4).rounding(), Rounding::PowerOfTwo);

@@ -4,10 +4,10 @@
 use crate::common::Batches;
 use std::ops::ControlFlow;
 
-use everbloom::host::Inserted;
+use everbloom::host::{Inserted, LayeredFilter};
 use everbloom::redisbloom::{Check, ChunkError, FilterParts, LayerParts, Options, PartsError};
 use everbloom::sizing::{self, LayerSize, Rounding};
-use everbloom::{BloomFilter, InsertError, Layout, ScalableBloomFilter};
+use everbloom::{BloomFilter, InsertError, Layout};
 use proptest::prelude::*;
 
 mod corners;
@@ -27,10 +27,10 @@ fn error_rate() -> impl Strategy<Value = f64> {
 }
 
 /// A filter as a program or a command makes it.
-fn made() -> impl Strategy<Value = ScalableBloomFilter> {
+fn made() -> impl Strategy<Value = LayeredFilter> {
     (error_rate(), 1_u64..200, 0_u32..5, any::<bool>()).prop_map(
         |(rate, capacity, expansion, fixed)| {
-            let builder = ScalableBloomFilter::builder()
+            let builder = LayeredFilter::builder()
                 .layout(Layout::Classic)
                 .error_rate(rate)
                 .capacity(capacity)
@@ -44,7 +44,7 @@ fn made() -> impl Strategy<Value = ScalableBloomFilter> {
 
 /// A filter as it may come from outside: any option bits, odd lengths, small and zero capacities,
 /// counts beyond the capacity.
-fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = ScalableBloomFilter> {
+fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = LayeredFilter> {
     let layer = (error_rate(), 0_u64..100, 1_u64..200, 0_u8..11, 0_u64..150);
     (prop::collection::vec(layer, 1..4), options, 0_u32..4).prop_map(
         |(layers, options, expansion)| {
@@ -75,12 +75,12 @@ fn loaded(options: impl Strategy<Value = u32>) -> impl Strategy<Value = Scalable
                 window: None,
                 layers,
             };
-            ScalableBloomFilter::from_parts(&parts, LIMIT).unwrap()
+            LayeredFilter::from_parts(&parts, LIMIT).unwrap()
         },
     )
 }
 
-fn filter() -> impl Strategy<Value = ScalableBloomFilter> {
+fn filter() -> impl Strategy<Value = LayeredFilter> {
     // Where capacities are logarithms, the next one may ask for all memory there is.
     let options = (0_u32..16).prop_map(|options| options & !Options::ENTRIES_ARE_BITS);
     prop_oneof![made(), loaded(options)]
@@ -101,7 +101,7 @@ fn limit() -> impl Strategy<Value = u64> {
 
 /// The rules of an insertion, one item at a time, on the public interface only.
 fn insert_by_rule(
-    filter: &mut ScalableBloomFilter,
+    filter: &mut LayeredFilter,
     item: &[u8],
     limit: u64,
 ) -> Result<bool, InsertError> {
@@ -131,8 +131,8 @@ fn insert_by_rule(
     filter.try_insert(item)
 }
 
-fn load_copy(filter: &ScalableBloomFilter, chunk: usize) -> ScalableBloomFilter {
-    let mut copy = ScalableBloomFilter::from_parts(&filter.parts(), LIMIT).unwrap();
+fn load_copy(filter: &LayeredFilter, chunk: usize) -> LayeredFilter {
+    let mut copy = LayeredFilter::from_parts(&filter.parts(), LIMIT).unwrap();
     let mut offset = 0;
     while let Some(data) = filter.stream_chunk(offset, chunk) {
         copy.load_chunk(offset, &data).unwrap();
@@ -216,7 +216,7 @@ proptest! {
         prop_assert!(copy == filter);
         let bits: Vec<_> = filter.layers().iter().map(|layer| layer.as_bytes().to_vec()).collect();
         let with_bits = |bits: Vec<Vec<u8>>| {
-            ScalableBloomFilter::from_parts_and_bits(&filter.parts(), bits, LIMIT, Check::RdbValue)
+            LayeredFilter::from_parts_and_bits(&filter.parts(), bits, LIMIT, Check::RdbValue)
         };
         prop_assert!(with_bits(bits.clone()).as_ref() == Ok(&filter));
         let last = bits.len() - 1;
@@ -248,7 +248,7 @@ proptest! {
         capacity in 1_u64..300, rate in 0.000_01..0.25_f64, items in items(), blocked: bool,
     ) {
         let mut builder = BloomFilter::builder().capacity(capacity).error_rate(rate);
-        let chain = ScalableBloomFilter::builder().capacity(capacity).error_rate(rate);
+        let chain = LayeredFilter::builder().capacity(capacity).error_rate(rate);
         let mut chain = chain.expansion(0);
         (builder, chain) = match blocked {
             true => (builder.seed(1), chain.seed(1)),
@@ -263,7 +263,7 @@ proptest! {
         prop_assert!(fixed == one_by_one && fixed == extended);
         prop_assert!(items.iter().all(|item| fixed.contains(item)));
         prop_assert!(fixed.contains_all(&items).into_iter().all(|found| found));
-        prop_assert!(ScalableBloomFilter::from(fixed) == chain);
+        prop_assert!(LayeredFilter::from(fixed) == chain);
     }
 
     #[test]
@@ -288,7 +288,7 @@ proptest! {
 /// Large enough for the path with prefetching, in more than one layer.
 #[test]
 fn large_layers_answer_as_small_ones() {
-    let mut filter = ScalableBloomFilter::builder()
+    let mut filter = LayeredFilter::builder()
         .layout(Layout::Classic)
         .capacity(2_000_000)
         .build()

@@ -74,7 +74,7 @@ fn overfilled_it_errs_as_the_formula_says() {
 #[test]
 fn a_grown_filter_exceeds_small_rates_as_redisblooms_does() {
     for (rate, parts) in [(0.001, 1.2..1.7), (0.0001, 3.0..5.0)] {
-        let builder = ScalableBloomFilter::builder()
+        let builder = LayeredFilter::builder()
             .layout(Layout::Classic)
             .error_rate(rate);
         let mut filter = builder.build().unwrap();
@@ -123,7 +123,7 @@ fn small_classic_layers_err_as_often_as_expected() {
 /// it does in RedisBloom: little at this rate.
 #[test]
 fn a_grown_filter_keeps_its_error_rate() {
-    let mut filter = ScalableBloomFilter::builder()
+    let mut filter = LayeredFilter::builder()
         .layout(Layout::Classic)
         .error_rate(0.01)
         .build()
