@@ -6,8 +6,6 @@
 //!
 //! The host works for what it answers, so a call asks only for what its reply depends on.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use everbloom_commands::flags::{DENYOOM, DEPENDS_ON_PROTOCOL};
 use everbloom_commands::table::{ReplaceFn, WriteFn};
 use everbloom_commands::{
@@ -17,10 +15,11 @@ use everbloom_commands::{
 use everbloom_resp::{Protocol, Reply};
 use smallvec::SmallVec;
 
+use crate::clock::now_ms;
 use crate::config;
 use crate::raw::context::{Args, Call, HostContext, HostStr, LogLevel, is_over_memory_limit};
 use crate::raw::key::{Key, ReadKey};
-use crate::types::Stored;
+use crate::stored::Stored;
 use crate::windows;
 
 /// As many arguments as most commands have, without an allocation.
@@ -278,12 +277,4 @@ fn write<F: Family>(
     if added {
         host.notify(c"bloom.add", name);
     }
-}
-
-/// Unix time in milliseconds.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
 }

@@ -7,15 +7,19 @@
 //! |---|---|
 //! | `load` | what the host calls: loading registers commands, types and settings |
 //! | `command` | one command: open the key, run the row of the table, reply, replicate, notify |
+//! | `stored` | a filter in a key |
 //! | `types` | the data types: what the host calls to save, load, copy, measure and free |
+//! | `windows` | frees the expired generations of windows, with the time of `clock` |
 //! | `config` | settings, under the names of Redis 8 and of valkey-bloom, and load arguments |
 //! | `info` | the counts of INFO |
 //! | `raw` | the host's C interface: all unsafe code is there |
 
+mod clock;
 mod command;
 mod config;
 mod info;
 mod load;
 mod raw;
+mod stored;
 mod types;
 mod windows;

@@ -9,7 +9,7 @@ use crate::raw::context::{Args, HostContext, LogLevel};
 use crate::raw::data_type::register as register_types;
 use crate::raw::entry::{self, Callback, InfoWriter, Module, callback};
 use crate::raw::load as host;
-use crate::types::Stored;
+use crate::stored::Stored;
 use crate::{command, config, info};
 
 /// RedisBloom's name: clients look for it, and the two cannot be loaded together.
@@ -60,7 +60,8 @@ impl Module for Bloom {
     }
 }
 
-/// A callback for each row of the table, so that a call needs no look-up by name.
+/// A callback for each row of the table, so that a call needs no look-up by name. Rust has no loop
+/// over the values of a const parameter, so they stand here; the compiler says if one is missing.
 const CALLBACKS: [Callback; COMMANDS.len()] = {
     macro_rules! of_rows {
         ($($row:literal)*) => { [$(callback::<Bloom, $row>()),*] };

@@ -8,46 +8,15 @@ use everbloom_commands::format::value::{load, save, value_type};
 use everbloom_commands::{Filter, Kind, bf, cf};
 
 use crate::config;
-use crate::info::{self, Counted};
+use crate::info;
 use crate::raw::context::{LogLevel, clients_decide, log_without_call};
 use crate::raw::data_type::{DataType, TYPES};
 use crate::raw::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
+use crate::stored::Stored;
 use crate::windows;
-
-/// A filter that a key holds, and its part of what INFO counts.
-#[derive(Debug)]
-pub(crate) struct Stored {
-    filter: Filter,
-    counted: Counted,
-    /// When it is looked at as a [window](windows); 0 when it is not listed.
-    pub(crate) listed: u64,
-}
 
 /// How many bytes are a unit of work when they are freed: a page.
 const EFFORT: u64 = 4096;
-
-impl Stored {
-    pub(crate) fn new(filter: Filter) -> Self {
-        let counted = Counted::new(&filter);
-        Stored {
-            filter,
-            counted,
-            listed: 0,
-        }
-    }
-
-    /// The filter, to read it.
-    pub(crate) fn filter(&self) -> &Filter {
-        &self.filter
-    }
-
-    /// Changes the filter.
-    pub(crate) fn change<R>(&mut self, work: impl FnOnce(&mut Filter) -> R) -> R {
-        let result = work(&mut self.filter);
-        self.counted.update(&self.filter);
-        result
-    }
-}
 
 impl DataType for Stored {
     fn types() -> [(&'static str, c_int); TYPES] {
@@ -58,7 +27,7 @@ impl DataType for Stored {
     }
 
     fn number(&self) -> usize {
-        let kind = self.filter.kind();
+        let kind = self.filter().kind();
         Kind::ALL.iter().take_while(|it| **it != kind).count()
     }
 
@@ -88,11 +57,11 @@ impl DataType for Stored {
     }
 
     fn save(&self, saver: &mut Saver) {
-        let Ok(()) = save(&self.filter, saver);
+        let Ok(()) = save(self.filter(), saver);
     }
 
     fn rewrite(&self, rewriter: &mut Rewriter) {
-        match &self.filter {
+        match self.filter() {
             Filter::Bloom(filter) => {
                 let mut iterator = 0;
                 while let Some((next, data)) = bf::dump::piece(filter, iterator) {
@@ -111,16 +80,16 @@ impl DataType for Stored {
     }
 
     fn memory(&self) -> usize {
-        size_of::<Self>() - size_of::<Filter>() + self.filter.memory_usage()
+        size_of::<Self>() - size_of::<Filter>() + self.filter().memory_usage()
     }
 
     fn digest(&self, digester: &mut Digester) {
-        digester.add(&match &self.filter {
+        digester.add(&match self.filter() {
             Filter::Bloom(filter) => header::encode(filter),
             Filter::Cuckoo(filter) => header::cuckoo::encode(&filter.parts()),
         });
         let mut offset = 0;
-        while let Some(array) = self.filter.stream_chunk(offset, usize::MAX) {
+        while let Some(array) = self.filter().stream_chunk(offset, usize::MAX) {
             digester.add(&array);
             offset += array.len() as u64;
         }
@@ -128,8 +97,8 @@ impl DataType for Stored {
     }
 
     fn free_effort(&self) -> usize {
-        let pages = self.filter.stream_len() / EFFORT;
-        let blocks = self.filter.arrays().saturating_add(1);
+        let pages = self.filter().stream_len() / EFFORT;
+        let blocks = self.filter().arrays().saturating_add(1);
         usize::try_from(pages).unwrap_or(usize::MAX).max(blocks)
     }
 
@@ -141,14 +110,14 @@ impl DataType for Stored {
             log_without_call(LogLevel::Warning, line);
             return None;
         }
-        self.filter.try_clone().map(Stored::new)
+        self.filter().try_clone().map(Stored::new)
     }
 
     fn defragment(&mut self, defragmenter: &mut Defragmenter) -> bool {
         let mut array = defragmenter.cursor();
         let mut done = true;
         while let Ok(index) = usize::try_from(array) {
-            if index >= self.filter.arrays() {
+            if index >= self.filter().arrays() {
                 break;
             }
             // A cursor cannot be kept where the host gives one step only; that one is not timed.
@@ -157,7 +126,7 @@ impl DataType for Stored {
                 break;
             }
             let relocate = |bits| defragmenter.bytes(bits);
-            self.filter.relocate(index, relocate);
+            self.relocate(index, relocate);
             array += 1;
         }
         info::defragmented(defragmenter.counts());

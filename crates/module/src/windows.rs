@@ -14,11 +14,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use everbloom_commands::bf::advance;
 
-use crate::command::now_ms;
+use crate::clock::now_ms;
 use crate::raw::context::{HostContext, LogLevel, Place, may_change_data};
 use crate::raw::key::Key;
 use crate::raw::timer::{self, Timed};
-use crate::types::Stored;
+use crate::stored::Stored;
 
 /// When a window is to be looked at, its database and its key.
 type Listed = Reverse<(u64, c_int, Box<[u8]>)>;
