@@ -1,26 +1,32 @@
-//! A command in dispatch: its row, the registry of all rows, and one call.
+//! A command in dispatch: its row, one call of it, what that comes to, and the registry of all rows.
+//! These name each other, so they are together.
+//!
+//! A worker runs each command to its end, while its other connections wait. So a command that must
+//! copy or read megabytes returns [`Work`]. Its connection waits for a thread that does it, and the
+//! worker serves the others. The result of the work is the reply, or the rest of the command, which
+//! runs under the locks of its keys.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use everbloom::hash::Key;
-use everbloom_commands::command::{KeySpec, ONE_KEY};
-use everbloom_commands::flags::{DENYOOM, READONLY, WRITE};
-use everbloom_commands::{Action, Answers, Args, Context, Function, KeySource};
+use everbloom_commands::flags::DENYOOM;
+use everbloom_commands::{Action, Answers, Args, CommandError, Context, Function, KeySource};
 use everbloom_files::{Text, Value};
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, KeyRef, View};
 
 use crate::config::Settings;
+use crate::error;
 use crate::limits::WORK_BYTES;
 use crate::locked::Locked;
-use crate::native::error;
 use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
-use crate::work::Outcome;
 
 /// A command of the server, as a row of the registry.
 pub type Command = everbloom_commands::Command<Handler>;
@@ -71,51 +77,6 @@ pub enum Selected {
     Bytes(Option<i64>, Range<u64>),
     /// All of the value, as the payload of DUMP.
     Payload,
-}
-
-/// A command that answers with bytes of its key's value.
-pub const fn selects(name: &'static str, arity: i32, function: SelectFn) -> Command {
-    let row = Command::new(name, arity, Handler::Select(function));
-    row.keys(ONE_KEY).flags(&[READONLY])
-}
-
-/// A command that reads its keys.
-pub const fn reads(
-    name: &'static str,
-    arity: i32,
-    keys: KeySpec,
-    function: fn(&Call<'_>, View<'_>) -> Result<Reply, Reply>,
-) -> Command {
-    let row = Command::new(name, arity, Handler::Read(function));
-    row.keys(keys).flags(&[READONLY])
-}
-
-/// A command that changes its keys.
-pub const fn writes(
-    name: &'static str,
-    arity: i32,
-    keys: KeySpec,
-    function: fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>,
-) -> Command {
-    let row = Command::new(name, arity, Handler::Write(function));
-    row.keys(keys).flags(&[WRITE])
-}
-
-/// A command that answers with its key's string and changes the key.
-pub const fn exchanges(name: &'static str, arity: i32, function: ExchangeFn) -> Command {
-    let row = Command::new(name, arity, Handler::Exchange(function));
-    row.keys(ONE_KEY).flags(&[WRITE])
-}
-
-/// A command that makes a value for one of its keys.
-pub const fn makes(
-    name: &'static str,
-    arity: i32,
-    keys: KeySpec,
-    function: fn(&Call<'_>, &mut Locked<'_>) -> Result<Outcome, Reply>,
-) -> Command {
-    let row = Command::new(name, arity, Handler::Make(function));
-    row.keys(keys).flags(&[WRITE])
 }
 
 /// One call of a command.
@@ -208,6 +169,120 @@ impl<'a> Call<'a> {
             &self.stats.keyspace_misses
         };
         counter.add(times as u64);
+    }
+}
+
+/// What a command comes to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The reply.
+    Reply(Reply),
+    /// Work for another thread. Only the call of a connection that can [wait](Call::can_wait) comes
+    /// to it.
+    Work(Work),
+}
+
+impl Outcome {
+    /// The reply to a call that cannot wait.
+    pub fn into_reply(self) -> Reply {
+        match self {
+            Outcome::Reply(reply) => reply,
+            Outcome::Work(_) => Reply::error("ERR the command has to wait"),
+        }
+    }
+}
+
+impl From<Reply> for Outcome {
+    fn from(reply: Reply) -> Self {
+        Outcome::Reply(reply)
+    }
+}
+
+impl From<Work> for Outcome {
+    fn from(work: Work) -> Self {
+        Outcome::Work(work)
+    }
+}
+
+/// Work for another thread. Nothing is locked meanwhile.
+pub struct Work {
+    run: Run,
+    /// How long the same command has worked before.
+    took: Duration,
+}
+
+/// What is done, with the arguments of the request.
+type Run = Box<dyn FnOnce(&[&[u8]]) -> Done + Send>;
+
+/// The result of work.
+pub enum Done {
+    /// The reply.
+    Reply(Reply),
+    /// The reply, encoded.
+    Encoded(Vec<u8>),
+    /// The rest of the command.
+    Rest(Rest),
+}
+
+/// The rest of a command whose work is done. It runs once, while the keys of the command are
+/// locked. What it has is dropped behind the locks.
+pub type Rest = Box<dyn FnMut(&Call<'_>, &mut Locked<'_>) -> Result<Outcome, Reply> + Send>;
+
+/// Work that is done.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its result.
+    pub done: Done,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Work {
+    /// Work on the arguments of the request.
+    pub fn new(run: impl FnOnce(&[&[u8]]) -> Done + Send + 'static) -> Self {
+        Work {
+            run: Box::new(run),
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Does the work of this request.
+    pub fn run(self, request: &[&[u8]]) -> Finished {
+        let begun = Instant::now();
+        let done = (self.run)(request);
+        Finished {
+            done,
+            took: self.took + begun.elapsed(),
+        }
+    }
+
+    /// Refuses it: there is no memory to begin.
+    pub fn refused(self) -> Finished {
+        Finished {
+            done: Done::Reply(CommandError::OutOfMemory.into()),
+            took: self.took,
+        }
+    }
+
+    /// The same work of a command that has worked for so long before.
+    pub fn behind(self, took: Duration) -> Self {
+        Work { took, ..self }
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("work")
+    }
+}
+
+impl fmt::Debug for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Done::Reply(reply) => reply.fmt(f),
+            Done::Encoded(reply) => write!(f, "{} bytes", reply.len()),
+            Done::Rest(_) => f.write_str("the rest of the command"),
+        }
     }
 }
 
@@ -320,6 +395,16 @@ impl Registry {
         self.by_name
             .get(&*lower)
             .and_then(|at| self.commands.get(*at))
+    }
+
+    /// The command or the subcommand of this index.
+    pub fn at(&self, index: usize) -> Option<&Registered> {
+        let before = self.commands.partition_point(|it| it.index <= index);
+        let command = self.commands.get(before.checked_sub(1)?)?;
+        match index - command.index {
+            0 => Some(command),
+            number => command.subcommands.get(number - 1),
+        }
     }
 
     /// All commands.

@@ -5,15 +5,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
-
-use crate::server::Server;
-
-/// How often somebody waits for a key, and how long at a time.
-const MAX_WAITS: usize = 2000;
-const WAIT: Duration = Duration::from_millis(2);
 
 /// A database and a key in it.
 type HeldKey = (usize, Vec<u8>);
@@ -42,18 +35,18 @@ impl Holds {
 /// Keys that are held until it is dropped.
 #[derive(Debug)]
 pub struct Hold {
-    server: Arc<Server>,
+    all: Arc<Holds>,
     keys: Vec<HeldKey>,
 }
 
 impl Hold {
     /// Holds keys.
-    pub fn new(server: &Arc<Server>, keys: Vec<HeldKey>) -> Self {
-        let mut held = server.holds.keys.lock();
+    pub fn new(all: &Arc<Holds>, keys: Vec<HeldKey>) -> Self {
+        let mut held = all.keys.lock();
         held.extend_from_slice(&keys);
-        server.holds.count.store(held.len(), Ordering::Relaxed);
+        all.count.store(held.len(), Ordering::Relaxed);
         Hold {
-            server: Arc::clone(server),
+            all: Arc::clone(all),
             keys,
         }
     }
@@ -61,23 +54,12 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut held = self.server.holds.keys.lock();
+        let mut held = self.all.keys.lock();
         for key in &self.keys {
             if let Some(at) = held.iter().position(|it| it == key) {
                 held.swap_remove(at);
             }
         }
-        self.server.holds.count.store(held.len(), Ordering::Relaxed);
-    }
-}
-
-/// Waits until a key is held no more, on a thread that may wait. Not for ever: then the key changes,
-/// and the filter is made under the locks.
-pub fn wait(server: &Server, db: usize, key: &[u8]) {
-    for _ in 0..MAX_WAITS {
-        if !server.holds.has(db, key) || server.is_stopping() {
-            return;
-        }
-        server.store.machine.sleep(WAIT);
+        self.all.count.store(held.len(), Ordering::Relaxed);
     }
 }

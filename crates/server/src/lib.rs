@@ -7,8 +7,8 @@
 //! | a socket is accepted and given to a worker; its bytes are read, replies are sent | `net` |
 //! | the request is found, admitted, run under its locks, recorded | `dispatch` |
 //! | Redis's own commands | `native` |
-//! | a command's row, one call of it, and its locked keys | `call`, `locked` |
-//! //! | keys, and the journal of effects | [`everbloom_store`] |
+//! | a command's row, one call of it and what that comes to; its locked keys | `call`, `locked` |
+//! | keys, and the journal of effects | [`everbloom_store`] |
 //!
 //! Around it: `start`, [`config`], `session` and `clients` (a connection from inside and from
 //! outside), `address`, `tls`, `watches`, `stats`, `slowlog`, `glob`, `system`.
@@ -23,6 +23,7 @@ pub mod address;
 mod call;
 mod clients;
 mod dispatch;
+mod error;
 mod glob;
 mod holds;
 mod limits;
@@ -31,6 +32,7 @@ mod native;
 mod net;
 mod server;
 mod session;
+mod slot;
 mod slowlog;
 mod start;
 mod stats;
@@ -39,7 +41,6 @@ mod tls;
 mod totals;
 mod version;
 mod watches;
-mod work;
 
 pub use config::Settings;
 pub use server::Server;
@@ -62,6 +63,7 @@ pub mod window {
 /// For tests and fuzzers: runs requests without sockets. It may change at any time.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::call::Finished;
     pub use crate::clients::Client;
     pub use crate::dispatch::execute::{Executed, execute};
     pub use crate::dispatch::replay::Replayer;
@@ -69,5 +71,4 @@ pub mod internals {
     pub use crate::limits::ALL as LIMITS;
     pub use crate::native::table::registry;
     pub use crate::session::Session;
-    pub use crate::work::Finished;
 }

@@ -8,7 +8,7 @@ use everbloom_store::clock::Now;
 use everbloom_store::journal::Record;
 use everbloom_store::keyspace::{EntryMut, Expired, Footprint, KeyRef, ViewMut};
 
-use crate::native::error;
+use crate::error;
 use crate::server::Server;
 use crate::session::Session;
 

@@ -30,7 +30,7 @@ pub struct Server {
     /// The open connections.
     pub clients: Clients,
     /// Keys that must not change for a while.
-    pub holds: Holds,
+    pub holds: Arc<Holds>,
     /// Slow commands.
     pub slowlog: SlowLog,
     /// Figures of the whole server.
@@ -65,7 +65,7 @@ impl Server {
         Arc::new(Server {
             store: Store::new(settings.data.clone(), persistence, total_memory),
             clients: Clients::default(),
-            holds: Holds::default(),
+            holds: Arc::default(),
             slowlog: SlowLog::default(),
             stats: ServerStats::default(),
             workers: (0..workers).map(|_| WorkerStats::new(commands)).collect(),

@@ -8,14 +8,13 @@ use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{KeyRef, Keyspace};
 use parking_lot::MutexGuard;
 
-use crate::call::Registered;
 use crate::clients::{Client, ClientState};
 
 /// A command waiting for EXEC.
 #[derive(Debug)]
 pub struct Queued {
-    /// The command.
-    pub command: &'static Registered,
+    /// The index of the command in the registry.
+    pub command: usize,
     /// Its arguments, the name first.
     pub args: Vec<Vec<u8>>,
 }
@@ -49,11 +48,7 @@ impl Transaction {
     ///
     /// # Errors
     /// There is no memory for it.
-    pub fn queue(
-        &mut self,
-        command: &'static Registered,
-        args: &[&[u8]],
-    ) -> Result<(), TryReserveError> {
+    pub fn queue(&mut self, command: usize, args: &[&[u8]]) -> Result<(), TryReserveError> {
         if self.aborted {
             return Ok(());
         }

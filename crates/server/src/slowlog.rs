@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use everbloom_commands::flags::SKIP_SLOWLOG;
+use everbloom_commands::flags::{Flags, SKIP_SLOWLOG};
+use everbloom_store::clock::Now;
 use parking_lot::Mutex;
 
-use crate::call::Command;
+use crate::clients::Client;
 use crate::config::Settings;
-use crate::session::Session;
-use everbloom_store::clock::Now;
 
 /// One slow command.
 #[derive(Debug, Clone)]
@@ -51,20 +50,20 @@ impl SlowLog {
     pub fn note(
         &self,
         settings: &Settings,
-        session: &Session,
+        client: &Client,
         now: Now,
         took: Duration,
-        (command, args): (&Command, &[&[u8]]),
+        (flags, args): (Flags, &[&[u8]]),
     ) {
         let threshold = settings.slowlog_log_slower_than;
         let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
-        if threshold >= 0 && micros >= threshold && !command.flags.has(SKIP_SLOWLOG) {
-            self.add(settings, session, now, micros, args);
+        if threshold >= 0 && micros >= threshold && !flags.has(SKIP_SLOWLOG) {
+            self.add(settings, client, now, micros, args);
         }
     }
 
     #[cold]
-    fn add(&self, settings: &Settings, session: &Session, now: Now, micros: i64, args: &[&[u8]]) {
+    fn add(&self, settings: &Settings, client: &Client, now: Now, micros: i64, args: &[&[u8]]) {
         let mut state = self.0.lock();
         let id = state.next_id;
         state.next_id += 1;
@@ -73,8 +72,8 @@ impl SlowLog {
             time: now.ms / 1000,
             micros,
             args: shorten(args),
-            client: session.client.addr.to_string(),
-            name: session.client.state.lock().name.clone(),
+            client: client.addr.to_string(),
+            name: client.state.lock().name.clone(),
         });
         state.entries.truncate(settings.slowlog_max_len);
     }

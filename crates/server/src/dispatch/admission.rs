@@ -10,7 +10,8 @@ use everbloom_resp::Reply;
 
 use crate::call::Command;
 use crate::config::Settings;
-use crate::native::{debug, error};
+use crate::error;
+use crate::native::debug;
 use crate::server::Server;
 use crate::session::Session;
 use everbloom_store::persistence::Persistence;

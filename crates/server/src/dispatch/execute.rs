@@ -11,12 +11,11 @@ use super::admission::{admit, is_queued, refuse};
 use super::sinks::reserve_answers;
 use super::turn::Turn;
 use super::{pipeline, run, transaction};
-use crate::call::{Handler, Registered};
+use crate::call::{Done, Finished, Handler, Outcome, Registered, Work};
+use crate::error;
 use crate::limits::PENDING_REPLY_BYTES;
-use crate::native::error;
 use crate::native::table::registry;
 use crate::session::Session;
-use crate::work::{Done, Finished, Outcome, Work};
 
 /// After this time, the other connections of the worker have their turn.
 const TURN_LIMIT: Duration = Duration::from_millis(5);
@@ -208,9 +207,9 @@ fn hang_up(session: &mut Session) {
     session.closing = true;
 }
 
-fn queue(session: &mut Session, command: &'static Registered, args: &[&[u8]]) -> Reply {
+fn queue(session: &mut Session, command: &Registered, args: &[&[u8]]) -> Reply {
     if let Some(transaction) = &mut session.transaction
-        && transaction.queue(command, args).is_err()
+        && transaction.queue(command.index, args).is_err()
     {
         return refuse(session, error::out_of_memory());
     }

@@ -16,11 +16,12 @@ use smallvec::SmallVec;
 use super::admission::refused_now;
 use super::sinks::reserve_answers;
 use super::turn::Turn;
-use super::value::{self, Stored};
+use super::value;
 use crate::call::{Call, Handler, Registered};
 use crate::limits::REQUESTS_TOGETHER;
 use crate::locked::Locked;
 use crate::native::bitmaps::single;
+use crate::slot::Stored;
 
 /// Executes the requests starting at number `first`, if they are of a command on one value. Returns
 /// how many.

@@ -15,7 +15,7 @@ use super::{pipeline, run};
 use crate::call::{Call, Registered};
 use crate::clients::Client;
 use crate::config::Settings;
-use crate::native::error;
+use crate::error;
 use crate::native::table::registry;
 use crate::server::Server;
 use crate::session::Session;

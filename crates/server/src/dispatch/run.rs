@@ -1,6 +1,7 @@
 //! Runs an admitted command: under the locks of its keys, with its changes recorded.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use everbloom_commands::flags::WRITE;
 use everbloom_commands::piece::{Content, Piece};
@@ -11,12 +12,16 @@ use everbloom_files::Value;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::{Footprint, View};
 
-use super::value::{self, Stored};
-use crate::call::{Call, Handler, Selected};
-use crate::holds;
+use super::value;
+use crate::call::{Call, Done, Handler, Outcome, Rest, Selected, Work};
 use crate::locked::Locked;
 use crate::native::large;
-use crate::work::{Done, Outcome, Rest, Work};
+use crate::server::Server;
+use crate::slot::{Stored, any_slot};
+
+/// How often somebody waits for a key, and how long at a time.
+const MAX_WAITS: usize = 2000;
+const WAIT: Duration = Duration::from_millis(2);
 
 /// Locks the keys of a command and runs it. A command on one value writes its answer into
 /// `answers`; any other returns what it comes to.
@@ -192,7 +197,7 @@ fn work_while_held<T: Stored>(call: &Call<'_>, function: WriteFn<T>) -> Option<W
     }
     let (server, key) = (Arc::clone(call.server), key.to_vec());
     Some(Work::new(move |_| {
-        holds::wait(&server, db, &key);
+        wait_while_held(&server, db, &key);
         Done::Rest(Box::new(move |call, locked| {
             let mut replies = Replies::default();
             write_one(call, function, locked, &mut replies);
@@ -201,12 +206,23 @@ fn work_while_held<T: Stored>(call: &Call<'_>, function: WriteFn<T>) -> Option<W
     }))
 }
 
+/// Waits until a key is held no more, on a thread that may wait. Not for ever: then the key changes,
+/// and the filter is made under the locks.
+fn wait_while_held(server: &Server, db: usize, key: &[u8]) {
+    for _ in 0..MAX_WAITS {
+        if !server.holds.has(db, key) || server.is_stopping() {
+            return;
+        }
+        server.store.machine.sleep(WAIT);
+    }
+}
+
 /// Selects a piece of a filter.
 fn piece(
     function: ScanFn,
 ) -> impl Fn(&[&[u8]], Option<&Value>) -> Result<Selected, Reply> + Send + 'static {
     move |request, value| {
-        let Piece { next, content } = function(request, value::any_slot(value))?;
+        let Piece { next, content } = function(request, any_slot(value))?;
         Ok(match content {
             Content::Made(made) => Selected::Reply(Reply::Array(vec![Reply::Integer(next), made])),
             Content::Bytes(part) => Selected::Bytes(Some(next), part),

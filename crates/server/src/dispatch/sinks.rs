@@ -9,7 +9,7 @@ use everbloom_resp::{Protocol, Reply, try_encode};
 use everbloom_store::journal::Record;
 
 use crate::call::Command;
-use crate::native::error;
+use crate::error;
 use crate::stats::WorkerStats;
 
 /// Appends encoded replies to those of a connection.

@@ -14,13 +14,13 @@ use tracing::warn;
 use super::admission::{refused_for_memory, refused_now};
 use super::run::run_locked;
 use super::sinks::{Encoded, reserve_answers};
-use crate::call::{Call, Handler};
+use crate::call::{Call, Handler, Outcome, Registered};
 use crate::config::Settings;
+use crate::error;
 use crate::locked::Locked;
-use crate::native::error;
+use crate::native::table::registry;
 use crate::session::{Queued, Session, Watch};
 use crate::watches;
-use crate::work::Outcome;
 
 /// Runs the commands queued since MULTI. Returns the reply if none of them ran.
 pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
@@ -33,8 +33,7 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
         return Some(Reply::error(text));
     }
     let queued = &transaction.queued;
-    let refused = |queued: &Queued| refused_now(call.server, call.settings, queued.command);
-    let refused = queued.iter().find_map(refused);
+    let refused = rows(queued).find_map(|(row, _)| refused_now(call.server, call.settings, row));
     if let Some(reason) = refused {
         return Some(discarded(call, &reason));
     }
@@ -53,9 +52,15 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
         return Some(Reply::NullArray);
     }
     run_all(call, queued, &mut locked, answers);
-    let writes = queued.iter().any(|queued| queued.command.flags.has(WRITE));
+    let writes = rows(queued).any(|(row, _)| row.flags.has(WRITE));
     locked.commit(call.session, writes);
     None
+}
+
+/// The queued commands, each with its row.
+fn rows(queued: &[Queued]) -> impl Iterator<Item = (&'static Registered, &Queued)> {
+    let row = |queued: &Queued| registry().at(queued.command);
+    queued.iter().filter_map(move |it| Some((row(it)?, it)))
 }
 
 fn run_all(
@@ -70,14 +75,14 @@ fn run_all(
     locked.record.begin_transaction();
     call.session.executing = true;
     answers.array(queued.len());
-    for queued in queued {
+    for (row, queued) in rows(queued) {
         let settings = newer.as_deref().unwrap_or(call.settings);
-        run(call, settings, queued, locked, answers);
+        run(call, settings, row, queued, locked, answers);
         over |= answers.lacks_memory || answers.out.len() - unsent > most;
         if over {
             answers.out.truncate(unsent);
         }
-        if queued.command.flags.has(CHANGES_SETTINGS) {
+        if row.flags.has(CHANGES_SETTINGS) {
             newer = Some(call.server.config.snapshot());
         }
     }
@@ -129,6 +134,7 @@ pub fn discarded(call: &mut Call<'_>, reason: &Reply) -> Reply {
 fn run(
     call: &mut Call<'_>,
     settings: &Settings,
+    row: &'static Registered,
     queued: &Queued,
     locked: &mut Locked<'_>,
     answers: &mut Encoded<'_>,
@@ -143,14 +149,14 @@ fn run(
         settings,
         session: call.session,
         registry: call.registry,
-        command: &queued.command.row,
+        command: row,
         args: &args,
         now: call.now,
         can_wait: false,
     };
     let begun = Instant::now();
     // The earlier commands may have used all allowed memory.
-    let reserves = queued.command.reserves_answers();
+    let reserves = row.reserves_answers();
     let mut lacks_memory = || reserves && !reserve_answers(args.len(), answers.out);
     let refused = refused_for_memory(inner.server, inner.settings, inner.command);
     let refused = refused.or_else(|| lacks_memory().then(error::out_of_memory));
@@ -161,21 +167,20 @@ fn run(
         answers.protocol = inner.session.protocol;
         answers.reply(reply);
     }
-    answers.refuse_unanswered(start, queued.command);
+    answers.refuse_unanswered(start, row);
     // The failure is that of the queued command, not of EXEC. The time is that of both.
     let (failed, took) = (mem::take(&mut answers.failed), begun.elapsed());
-    if let Some(stats) = call.stats.commands.get(queued.command.index) {
+    if let Some(stats) = call.stats.commands.get(row.index) {
         stats.ran(1, took, failed);
     }
-    let (slowlog, what) = (&call.server.slowlog, (&queued.command.row, &*args));
-    slowlog.note(settings, call.session, call.now, took, what);
+    let (slowlog, what) = (&call.server.slowlog, (row.flags, &*args));
+    slowlog.note(settings, &call.session.client, call.now, took, what);
 }
 
 /// All keys of the queued commands and the watches.
 fn footprint(call: &Call<'_>, queued: &[Queued]) -> Result<Footprint, TryReserveError> {
     let mut footprint = Footprint::none();
-    for queued in queued {
-        let command = queued.command;
+    for (command, queued) in rows(queued) {
         if matches!(command.handler, Handler::ReadEach(_) | Handler::WriteAll(_)) {
             return Ok(Footprint::Whole);
         }

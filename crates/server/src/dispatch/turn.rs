@@ -12,7 +12,7 @@ use tracing::warn;
 use super::sinks::Encoded;
 use crate::call::{Call, Registered};
 use crate::config::Settings;
-use crate::native::error;
+use crate::error;
 use crate::native::table::registry;
 use crate::server::Server;
 use crate::session::Session;
@@ -85,8 +85,8 @@ impl Turn<'_> {
             stats.ran(calls, took, failed);
         }
         let slowlog = &self.server.slowlog;
-        let what = (&command.row, args);
-        slowlog.note(self.settings, self.session, self.now, took, what);
+        let (client, what) = (&self.session.client, (command.flags, args));
+        slowlog.note(self.settings, client, self.now, took, what);
     }
 
     /// Writes a reply.

@@ -7,8 +7,8 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::{Call, Command, count, error, flag, large, makes, reads, writes};
+use crate::call::Outcome;
 use crate::locked::Locked;
-use crate::work::Outcome;
 use everbloom_store::keyspace::{KeyRef, View};
 use everbloom_store::reader::Copied;
 

@@ -21,11 +21,11 @@ use everbloom_store::keyspace::{Entry, KeyRef, View};
 use everbloom_store::reader::{Copied, Reader};
 
 use super::{Call, Selected, bulk, error, gather};
-use crate::dispatch::value::read_slot;
-use crate::holds::Hold;
+use crate::call::{Done, Outcome, Work};
+use crate::holds::{Hold, Holds};
 use crate::locked::Locked;
 use crate::server::Server;
-use crate::work::{Done, Outcome, Work};
+use crate::slot::read_slot;
 
 /// Answers with what `select` says of the value of the key.
 pub fn read(
@@ -228,7 +228,7 @@ pub fn replace(
     if reads_bits && are_bloom && have_room && call.leaves(bytes) {
         let keys = call.command.keys.of(call.args);
         let making = Making {
-            server: Arc::clone(call.server),
+            holds: Arc::clone(&call.server.holds),
             sources: gather(keys.map(|name| Ok((Source::new(call, name), None))))?,
             function,
             context,
@@ -266,7 +266,8 @@ fn store(
 /// command with the filters as they are when the new one appears. So if they have changed by then,
 /// the keys are held, the copies are brought up to date, and it is made again.
 struct Making {
-    server: Arc<Server>,
+    /// The keys that are held, of all such work.
+    holds: Arc<Holds>,
     /// The keys, and copies of what they hold.
     sources: Vec<(Source, Option<Copied>)>,
     function: ReplaceFn,
@@ -284,7 +285,7 @@ impl Making {
                 let keys = self.sources.iter();
                 let keys = keys.map(|(source, _)| Ok((source.db, source.name.clone())));
                 match gather(keys) {
-                    Ok(keys) => self.hold = Some(Hold::new(&self.server, keys)),
+                    Ok(keys) => self.hold = Some(Hold::new(&self.holds, keys)),
                     Err(refusal) => return Done::Reply(refusal),
                 }
             }
@@ -718,7 +719,10 @@ mod tests {
     #[test]
     fn who_adds_to_a_filter_that_is_held_waits() {
         let mut bench = blocked();
-        let hold = Hold::new(&bench.server, vec![(0, b"f".to_vec()), (0, b"g".to_vec())]);
+        let hold = Hold::new(
+            &bench.server.holds,
+            vec![(0, b"f".to_vec()), (0, b"g".to_vec())],
+        );
         let add = words("BF.ADD f a");
         let adding = work(&mut bench, &add);
         for line in ["BF.EXISTS f a", "BF.ADD w a", "BF.ADD h a", "BF.INFO g"] {

@@ -13,15 +13,11 @@
 //! - [`persistence`]: SAVE, BGREWRITEAOF, DUMP, RESTORE, ...; [`debug`]: DEBUG
 //! - [`server`]: SLOWLOG, TIME, SHUTDOWN, ..., and [`info`], [`config`], [`command`]
 //!
-//! [`table`] has all their rows. [`subcommand`] is shared by commands with subcommands,
-//! [`mod@error`] by all. [`large`] is the work that some do on large values.
+//! [`table`] has all their rows. [`subcommand`] is shared by commands with subcommands. [`large`] is
+//! the work that some do on large values.
 
-/// Rows of commands. The doc comment above each is its summary.
-macro_rules! rows {
-    ($($(#[doc = $line:literal])+ $row:expr,)+) => {
-        &[$($row.does(concat!($($line),+).trim_ascii_start())),+]
-    };
-}
+#[macro_use]
+mod rows;
 
 pub mod bitmaps;
 pub mod client;
@@ -30,7 +26,6 @@ pub mod config;
 pub mod connection;
 pub mod counters;
 pub mod debug;
-pub mod error;
 pub mod expire;
 pub mod info;
 pub mod inspect;
@@ -52,7 +47,9 @@ use everbloom_commands::Args;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-pub use crate::call::{Call, Command, Handler, Selected, exchanges, makes, reads, selects, writes};
+use crate::call::{Call, Command, Handler, Selected};
+use crate::error;
+use rows::{exchanges, makes, reads, selects, writes};
 
 /// The next argument as an integer.
 pub fn next_integer(args: &mut Args<'_>) -> Result<i64, Reply> {

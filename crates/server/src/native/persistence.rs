@@ -15,8 +15,8 @@ use everbloom_resp::Reply;
 
 use super::Handler::Plain;
 use super::{Call, Command, Selected, error, large, makes, selects};
+use crate::call::{Done, Outcome, Work};
 use crate::locked::Locked;
-use crate::work::{Done, Outcome, Work};
 use everbloom_files::Value;
 use everbloom_files::rdb::payload;
 use everbloom_store::Store;

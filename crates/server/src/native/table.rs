@@ -73,6 +73,9 @@ mod tests {
         assert!(registry.find(b"client|id").is_none());
         let indices = registry.all().map(|row| row.index);
         assert!(indices.eq(0..registry.len()));
+        let names = registry.all().map(|row| row.name);
+        assert!(names.eq((0..registry.len()).filter_map(|at| Some(registry.at(at)?.name))));
+        assert!(registry.at(registry.len()).is_none());
     }
 
     #[test]

@@ -10,12 +10,11 @@ use everbloom_resp::{Batch, Limits, Reply, RequestParser};
 use super::Call;
 use super::table::registry;
 use crate::address::Address;
-use crate::call::Registered;
+use crate::call::{Done, Outcome, Registered};
 use crate::config::Settings;
 use crate::dispatch::run;
 use crate::server::Server;
 use crate::session::Session;
-use crate::work::{Done, Outcome};
 use everbloom_store::clock::Now;
 
 /// A connection to its own server.

@@ -21,14 +21,14 @@ use tracing::debug;
 
 use super::stream::{Incoming, Stream};
 use super::worker::{INPUT_BYTES, Worker};
+use crate::call::{Finished, Work};
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::{Executed, execute};
 use crate::dispatch::turn::Turn;
-use crate::native::error;
+use crate::error;
 use crate::session::Session;
 use crate::watches;
-use crate::work::{Finished, Work};
 use everbloom_store::clock::Now;
 
 /// Serves a connection until either side ends it.

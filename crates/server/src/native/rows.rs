@@ -1,0 +1,61 @@
+//! Rows of commands: each with its summary, its keys and the flag for reading or writing.
+
+use everbloom_commands::command::{KeySpec, ONE_KEY};
+use everbloom_commands::flags::{READONLY, WRITE};
+use everbloom_resp::Reply;
+use everbloom_store::keyspace::View;
+
+use crate::call::{Call, Command, ExchangeFn, Handler, Outcome, SelectFn};
+use crate::locked::Locked;
+
+/// Rows of commands. The doc comment above each is its summary.
+macro_rules! rows {
+    ($($(#[doc = $line:literal])+ $row:expr,)+) => {
+        &[$($row.does(concat!($($line),+).trim_ascii_start())),+]
+    };
+}
+
+/// A command that answers with bytes of its key's value.
+pub const fn selects(name: &'static str, arity: i32, function: SelectFn) -> Command {
+    let row = Command::new(name, arity, Handler::Select(function));
+    row.keys(ONE_KEY).flags(&[READONLY])
+}
+
+/// A command that reads its keys.
+pub const fn reads(
+    name: &'static str,
+    arity: i32,
+    keys: KeySpec,
+    function: fn(&Call<'_>, View<'_>) -> Result<Reply, Reply>,
+) -> Command {
+    let row = Command::new(name, arity, Handler::Read(function));
+    row.keys(keys).flags(&[READONLY])
+}
+
+/// A command that changes its keys.
+pub const fn writes(
+    name: &'static str,
+    arity: i32,
+    keys: KeySpec,
+    function: fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>,
+) -> Command {
+    let row = Command::new(name, arity, Handler::Write(function));
+    row.keys(keys).flags(&[WRITE])
+}
+
+/// A command that answers with its key's string and changes the key.
+pub const fn exchanges(name: &'static str, arity: i32, function: ExchangeFn) -> Command {
+    let row = Command::new(name, arity, Handler::Exchange(function));
+    row.keys(ONE_KEY).flags(&[WRITE])
+}
+
+/// A command that makes a value for one of its keys.
+pub const fn makes(
+    name: &'static str,
+    arity: i32,
+    keys: KeySpec,
+    function: fn(&Call<'_>, &mut Locked<'_>) -> Result<Outcome, Reply>,
+) -> Command {
+    let row = Command::new(name, arity, Handler::Make(function));
+    row.keys(keys).flags(&[WRITE])
+}
