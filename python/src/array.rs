@@ -1,65 +1,16 @@
 //! Arrays in memory, which their owner lends as a buffer, such as numpy's.
 
-use everbloom::{InsertError, Item};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::batch::{CHUNK, Task};
-use crate::error;
 use crate::item::Value;
 use crate::raw::{Buffer, Elements};
 use crate::shared::Detached;
-
-/// Why a task stopped before the last item.
-pub(crate) enum Stop {
-    Insert(InsertError),
-    /// This element is no text.
-    NoText(usize),
-    /// An item is not where it should be.
-    Damaged,
-}
-
-impl Stop {
-    /// The exception for it; `items` are what the elements come from.
-    pub(crate) fn error(self, items: &Bound<'_, PyAny>) -> PyErr {
-        match self {
-            Stop::Insert(error) => error::insert(error),
-            // Python says what is wrong with it.
-            Stop::NoText(element) => {
-                let object = items.get_item(element);
-                let item = object.and_then(|object| Value::of(object.as_borrowed()).map(drop));
-                item.err().unwrap_or_else(|| {
-                    PyValueError::new_err(format!("element {element} is no text"))
-                })
-            }
-            Stop::Damaged => PyValueError::new_err("the column's memory contradicts its type"),
-        }
-    }
-}
-
-/// Does a task with the items, without the interpreter.
-pub(crate) fn each<F, I: Item>(
-    shared: Detached<'_, F>,
-    mut items: impl Iterator<Item = Option<I>>,
-    task: impl Task<F>,
-    answers: &mut Vec<u8>,
-) -> Result<(), Stop> {
-    let mut chunk = Vec::with_capacity(CHUNK);
-    loop {
-        chunk.clear();
-        for item in items.by_ref().take(CHUNK) {
-            chunk.push(item.ok_or(Stop::Damaged)?);
-        }
-        if chunk.is_empty() {
-            return Ok(());
-        }
-        task.run(shared, &chunk, answers).map_err(Stop::Insert)?;
-    }
-}
+use crate::task::{CHUNK, Stop, Task, each};
 
 /// The type of an array's elements.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ElementType {
     /// As wide as an element.
     Number { signed: bool, big_endian: bool },
     /// Without the zeros at their end.
@@ -70,8 +21,8 @@ pub(crate) enum Kind {
     Objects,
 }
 
-impl Kind {
-    pub(crate) fn of(buffer: &Buffer<'_>, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
+impl ElementType {
+    pub(crate) fn of(buffer: &Buffer<'_>, array: &Bound<'_, PyAny>) -> PyResult<ElementType> {
         let format = buffer.format();
         let element = format.trim_start_matches(['@', '=', '<', '>', '!']);
         let big_endian = match format.as_bytes().first() {
@@ -84,19 +35,19 @@ impl Kind {
             count.is_some_and(|count: &str| count.parse::<u64>().is_ok())
         };
         Ok(match element {
-            "b" | "h" | "i" | "l" | "q" | "n" => Kind::Number {
+            "b" | "h" | "i" | "l" | "q" | "n" => ElementType::Number {
                 signed: true,
                 big_endian,
             },
-            "?" | "B" | "H" | "I" | "L" | "Q" | "N" => Kind::Number {
+            "?" | "B" | "H" | "I" | "L" | "Q" | "N" => ElementType::Number {
                 signed: false,
                 big_endian,
             },
-            "s" => Kind::Bytes,
+            "s" => ElementType::Bytes,
             // One character may be a zero, which the module `array` keeps.
-            "O" | "w" => Kind::Objects,
-            _ if is_many('s') => Kind::Bytes,
-            _ if is_many('w') => Kind::Text { big_endian },
+            "O" | "w" => ElementType::Objects,
+            _ if is_many('s') => ElementType::Bytes,
+            _ if is_many('w') => ElementType::Text { big_endian },
             _ => {
                 let dtype = array.getattr("dtype").map(|dtype| dtype.to_string());
                 let what = dtype.unwrap_or_else(|_| format!("'{format}'"));
@@ -118,21 +69,21 @@ impl Kind {
     ) -> Result<(), Stop> {
         let all = 0..elements.len();
         match self {
-            Kind::Number { signed, big_endian } => {
+            ElementType::Number { signed, big_endian } => {
                 let item = |index| number(elements.get(index)?, signed, big_endian);
                 each(shared, all.map(item), task, answers)
             }
-            Kind::Bytes => {
+            ElementType::Bytes => {
                 let item = |index| trimmed(elements.get(index)?);
                 each(shared, all.map(item), task, answers)
             }
-            Kind::Text { big_endian: true } => {
+            ElementType::Text { big_endian: true } => {
                 each_text(shared, elements, u32::from_be_bytes, task, answers)
             }
-            Kind::Text { big_endian: false } => {
+            ElementType::Text { big_endian: false } => {
                 each_text(shared, elements, u32::from_le_bytes, task, answers)
             }
-            Kind::Objects => Ok(()),
+            ElementType::Objects => Ok(()),
         }
     }
 }

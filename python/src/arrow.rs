@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 
-use crate::array::{self, Stop};
-use crate::batch::Task;
+use crate::array::number;
 use crate::item::Value;
 use crate::raw::arrow::{Chunks, Dictionary, Rows, Values};
 use crate::shared::Detached;
+use crate::task::{Stop, Task, each};
 
 /// A column whose type has items.
 pub(crate) struct ArrowColumn(Chunks);
@@ -175,17 +175,17 @@ fn run_values<F>(
         Values::Null | Values::Dictionary(_) => Ok(()),
         Values::Bits(bits) => {
             let items = rows.map(|row| Some(Value::Small(bit(bits, row)?.into())));
-            array::each(shared, items, task, answers)
+            each(shared, items, task, answers)
         }
         &Values::Numbers {
             numbers,
             width,
             signed,
         } => {
-            let item = |row| array::number(part(numbers, row, width)?, signed, BIG_ENDIAN);
-            array::each(shared, rows.map(item), task, answers)
+            let item = |row| number(part(numbers, row, width)?, signed, BIG_ENDIAN);
+            each(shared, rows.map(item), task, answers)
         }
-        &Values::Fixed { bytes, width } => array::each(
+        &Values::Fixed { bytes, width } => each(
             shared,
             rows.map(|row| part(bytes, row, width)),
             task,
@@ -199,17 +199,17 @@ fn run_values<F>(
             let (offsets, _) = offsets.as_chunks();
             let offset = |row| usize::try_from(i32::from_ne_bytes(*offsets.get(row)?)).ok();
             let item = |row: usize| data.get(offset(row)?..offset(row + 1)?);
-            array::each(shared, rows.map(item), task, answers)
+            each(shared, rows.map(item), task, answers)
         }
         &Values::Offsets { offsets, data, .. } => {
             let (offsets, _) = offsets.as_chunks();
             let offset = |row| usize::try_from(i64::from_ne_bytes(*offsets.get(row)?)).ok();
             let item = |row: usize| data.get(offset(row)?..offset(row + 1)?);
-            array::each(shared, rows.map(item), task, answers)
+            each(shared, rows.map(item), task, answers)
         }
         Values::Views { views, data } => {
             let (views, _) = views.as_chunks();
-            array::each(
+            each(
                 shared,
                 rows.map(|row| viewed(views, data, row)),
                 task,

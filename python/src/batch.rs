@@ -3,24 +3,19 @@
 //! Items are taken in chunks. The filter is locked for a chunk at a time, so other threads get
 //! their turn, and an iterator may itself use the filter.
 
-use std::mem;
-
-use everbloom::{InsertError, Item};
+use everbloom::Item;
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::array::{Kind, Stop};
+use crate::array::ElementType;
 use crate::column::{Column, Rows};
 use crate::error;
 use crate::filter::{Filter, Lookup};
 use crate::item::Value;
 use crate::raw::{self, Buffer, Objects, Texts};
-use crate::shared::{Access, Detached, Shared};
-
-/// Items of a chunk: enough for the filter to prefetch all the time, and few enough to stay in the
-/// first cache.
-pub(crate) const CHUNK: usize = raw::TEXTS;
+use crate::shared::{Detached, Shared};
+use crate::task::{CHUNK, Stop, Task};
 
 /// Inserts one item; whether it is new.
 #[inline]
@@ -54,83 +49,6 @@ pub(crate) fn contains<F: Lookup>(
     }
     let value = Value::of(item)?;
     Ok(filter.read(py, |filter| filter.contains(&value, now)))
-}
-
-/// What is done with each item.
-pub(crate) trait Task<F>: Copy + Send + Sync {
-    /// Whether there is an answer for each item.
-    const ANSWERS: bool;
-
-    /// Whether nothing is left to do with an item that comes again, but to answer.
-    fn once_is_enough(self, filter: &F) -> bool;
-
-    /// The answer for an item that comes again, of the answer for the first one.
-    fn answer_again(answer: &mut u8) -> u8;
-
-    fn run(
-        self,
-        filter: impl Access<F>,
-        items: &[impl Item],
-        answers: &mut Vec<u8>,
-    ) -> Result<(), InsertError>;
-}
-
-/// Tell whether it is there, at this time.
-#[derive(Clone, Copy)]
-pub(crate) struct Contains(pub(crate) u64);
-
-impl<F: Lookup> Task<F> for Contains {
-    const ANSWERS: bool = true;
-
-    fn once_is_enough(self, _filter: &F) -> bool {
-        true
-    }
-
-    fn answer_again(answer: &mut u8) -> u8 {
-        *answer
-    }
-
-    fn run(
-        self,
-        filter: impl Access<F>,
-        items: &[impl Item],
-        answers: &mut Vec<u8>,
-    ) -> Result<(), InsertError> {
-        let answer = |found: bool| answers.push(found.into());
-        filter.read(|filter| filter.contains_each(items, self.0, answer));
-        Ok(())
-    }
-}
-
-/// Insert it at this time, and tell whether it is new if there are answers.
-#[derive(Clone, Copy)]
-pub(crate) struct Insert<const ANSWERS: bool>(pub(crate) u64);
-
-impl<F: Filter, const ANSWERS: bool> Task<F> for Insert<ANSWERS> {
-    const ANSWERS: bool = ANSWERS;
-
-    fn once_is_enough(self, filter: &F) -> bool {
-        filter.is_set()
-    }
-
-    /// The first one takes the answer that it is new.
-    fn answer_again(answer: &mut u8) -> u8 {
-        mem::take(answer)
-    }
-
-    fn run(
-        self,
-        filter: impl Access<F>,
-        items: &[impl Item],
-        answers: &mut Vec<u8>,
-    ) -> Result<(), InsertError> {
-        let answer = |new: bool| {
-            if ANSWERS {
-                answers.push(new.into());
-            }
-        };
-        filter.write(|filter| filter.insert_each(items, self.0, answer))
-    }
 }
 
 /// A task on its way through the items.
@@ -322,8 +240,8 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
     }
 
     fn buffer(&mut self, items: &Bound<'_, PyAny>, buffer: &Buffer<'_>) -> PyResult<()> {
-        let kind = Kind::of(buffer, items)?;
-        if let Kind::Objects = kind {
+        let element_type = ElementType::of(buffer, items)?;
+        if let ElementType::Objects = element_type {
             return match buffer.objects() {
                 Some(objects) => self.array(items, objects),
                 None => self.objects(items.py(), items.try_iter()?),
@@ -337,7 +255,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         };
         let task = self.task;
         self.detached(items, |shared, answers| {
-            kind.run(shared, elements, task, answers)
+            element_type.run(shared, elements, task, answers)
         })
     }
 

@@ -16,7 +16,7 @@ macro_rules! item_methods {
             /// Adds all items of iterables, arrays and columns.
             #[pyo3(signature = (*items, skip_missing=false))]
             fn update(&self, items: &Bound<'_, PyTuple>, skip_missing: bool) -> PyResult<()> {
-                let task = $crate::batch::Insert::<false>(0);
+                let task = $crate::task::Insert::<false>(0);
                 $crate::batch::run_all(&self.0, items, skip_missing, task)
             }
 
@@ -32,7 +32,7 @@ macro_rules! item_methods {
                 items: &Bound<'py, PyAny>,
                 skip_missing: bool,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let task = $crate::batch::Insert::<true>(0);
+                let task = $crate::task::Insert::<true>(0);
                 $crate::batch::run(&self.0, items, skip_missing, task)
             }
         }
@@ -57,7 +57,7 @@ macro_rules! lookup_methods {
                 items: &Bound<'py, PyAny>,
                 skip_missing: bool,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let task = $crate::batch::Contains(0);
+                let task = $crate::task::Contains(0);
                 $crate::batch::run(&self.0, items, skip_missing, task)
             }
 

@@ -3,6 +3,7 @@
 //! `everbloom.pyi` says what a Python program sees, with types. Here is how it is done:
 //!
 //! - [`item`]: a Python object as an item of a filter
+//! - [`task`]: what is done with many of them
 //! - [`batch`]: many of them, from lists and iterators; [`array`](mod@array): from buffers;
 //!   [`column`], [`arrow`]: from columns of tables
 //! - [`filter`]: the operations of all filters
@@ -32,6 +33,7 @@ mod load;
 mod raw;
 mod scalable;
 mod shared;
+mod task;
 mod view;
 mod windowed;
 

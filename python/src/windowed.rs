@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::argument::{error_rate, generations, whole};
-use crate::batch::{self, Contains, Insert};
+use crate::batch;
 use crate::chunks;
 use crate::class::{bloom_methods, value_methods};
 use crate::error::{self, FormatError};
 use crate::shared::Shared;
+use crate::task::{Contains, Insert};
 
 /// A Bloom filter that remembers the items of a window, and forgets older ones.
 ///

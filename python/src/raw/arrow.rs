@@ -157,7 +157,7 @@ impl Chunks {
             let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = (schema, array);
             let schema = Owned::<Schema>::of(&schema)?;
             let arrays = vec![Owned::of(&array)?];
-            return Ok(Kind::of(&schema).map(|_| Chunks { schema, arrays }));
+            return Ok(ColumnType::of(&schema).map(|_| Chunks { schema, arrays }));
         }
         let Some(export) = column.getattr_opt("__arrow_c_stream__")? else {
             return Ok(None);
@@ -176,7 +176,7 @@ impl Chunks {
 impl Owned<Stream> {
     fn read(mut self) -> PyResult<Option<Chunks>> {
         let schema = self.fill(|stream| stream.get_schema)?;
-        if Kind::of(&schema).is_none() {
+        if ColumnType::of(&schema).is_none() {
             return Ok(None);
         }
         let mut arrays = Vec::new();
@@ -225,7 +225,7 @@ fn failed(what: &str) -> PyErr {
 
 /// The types of columns that hold items. Widths are in bytes.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ColumnType {
     Null,
     Bits,
     Number { width: usize, signed: bool },
@@ -234,23 +234,23 @@ enum Kind {
     Views,
 }
 
-impl Kind {
+impl ColumnType {
     /// That of the rows, or of the dictionary's values.
-    fn of(schema: &Schema) -> Option<Kind> {
+    fn of(schema: &Schema) -> Option<ColumnType> {
         match schema.dictionary() {
             Some(values) => match values.dictionary() {
                 Some(_) => None,
-                None => Kind::of_format(values.format()),
+                None => ColumnType::of_format(values.format()),
             },
-            None => Kind::of_format(schema.format()),
+            None => ColumnType::of_format(schema.format()),
         }
     }
 
-    fn of_format(format: &[u8]) -> Option<Kind> {
-        let number = |width, signed| Some(Kind::Number { width, signed });
+    fn of_format(format: &[u8]) -> Option<ColumnType> {
+        let number = |width, signed| Some(ColumnType::Number { width, signed });
         match format {
-            b"n" => Some(Kind::Null),
-            b"b" => Some(Kind::Bits),
+            b"n" => Some(ColumnType::Null),
+            b"b" => Some(ColumnType::Bits),
             b"c" => number(1, true),
             b"C" => number(1, false),
             b"s" => number(2, true),
@@ -259,12 +259,12 @@ impl Kind {
             b"I" => number(4, false),
             b"l" => number(8, true),
             b"L" => number(8, false),
-            b"u" | b"z" => Some(Kind::Offsets { width: 4 }),
-            b"U" | b"Z" => Some(Kind::Offsets { width: 8 }),
-            b"vu" | b"vz" => Some(Kind::Views),
+            b"u" | b"z" => Some(ColumnType::Offsets { width: 4 }),
+            b"U" | b"Z" => Some(ColumnType::Offsets { width: 8 }),
+            b"vu" | b"vz" => Some(ColumnType::Views),
             _ => {
                 let width = str::from_utf8(format.strip_prefix(b"w:")?).ok()?;
-                Some(Kind::Fixed {
+                Some(ColumnType::Fixed {
                     width: width.parse().ok()?,
                 })
             }
@@ -338,21 +338,23 @@ pub(crate) struct Dictionary<'a> {
 
 impl<'a> Rows<'a> {
     fn of(schema: &Schema, array: &'a Array) -> Option<Rows<'a>> {
-        let kind = Kind::of_format(schema.format())?;
+        let kind = ColumnType::of_format(schema.format())?;
         let (first, len) = (array.first()?, array.len()?);
         let end = first.checked_add(len)?;
         let values = match (kind, schema.dictionary()) {
-            (Kind::Number { width, signed }, Some(dictionary)) => Values::Dictionary(Dictionary {
-                numbers: array.buffer(1, end.checked_mul(width)?)?,
-                width,
-                signed,
-                values: Box::new(Rows::of(dictionary, array.dictionary()?)?),
-            }),
+            (ColumnType::Number { width, signed }, Some(dictionary)) => {
+                Values::Dictionary(Dictionary {
+                    numbers: array.buffer(1, end.checked_mul(width)?)?,
+                    width,
+                    signed,
+                    values: Box::new(Rows::of(dictionary, array.dictionary()?)?),
+                })
+            }
             (_, Some(_)) => return None,
             (kind, None) => array.values(kind, end)?,
         };
         // An array of nulls has no buffers.
-        let has_validity = !matches!(kind, Kind::Null) && array.null_count != 0;
+        let has_validity = !matches!(kind, ColumnType::Null) && array.null_count != 0;
         let validity = has_validity.then(|| array.buffer(0, end.div_ceil(8)));
         Some(Rows {
             first,
@@ -378,26 +380,26 @@ impl Array {
     }
 
     /// The buffers of rows of a type, up to the row `end`.
-    fn values(&self, kind: Kind, end: usize) -> Option<Values<'_>> {
+    fn values(&self, kind: ColumnType, end: usize) -> Option<Values<'_>> {
         Some(match kind {
-            Kind::Null => Values::Null,
-            Kind::Bits => Values::Bits(self.buffer(1, end.div_ceil(8))?),
-            Kind::Number { width, signed } => Values::Numbers {
+            ColumnType::Null => Values::Null,
+            ColumnType::Bits => Values::Bits(self.buffer(1, end.div_ceil(8))?),
+            ColumnType::Number { width, signed } => Values::Numbers {
                 numbers: self.buffer(1, end.checked_mul(width)?)?,
                 width,
                 signed,
             },
-            Kind::Fixed { width } => Values::Fixed {
+            ColumnType::Fixed { width } => Values::Fixed {
                 bytes: self.buffer(1, end.checked_mul(width)?)?,
                 width,
             },
             // Without rows there need not be an offset.
-            Kind::Offsets { width } if end == 0 => Values::Offsets {
+            ColumnType::Offsets { width } if end == 0 => Values::Offsets {
                 offsets: &[],
                 width,
                 data: &[],
             },
-            Kind::Offsets { width } => {
+            ColumnType::Offsets { width } => {
                 let offsets = self.buffer(1, end.checked_add(1)?.checked_mul(width)?)?;
                 let len = offset(offsets.get(end * width..)?)?;
                 Values::Offsets {
@@ -406,7 +408,7 @@ impl Array {
                     data: self.buffer(2, len)?,
                 }
             }
-            Kind::Views => Values::Views {
+            ColumnType::Views => Values::Views {
                 views: self.buffer(1, end.checked_mul(16)?)?,
                 data: self.data_of_views()?,
             },
