@@ -12,7 +12,7 @@ const FRESH: u64 = 1 << 41;
 
 /// What an item is to the filter when the timed part begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     /// Added before. The number is below the count of items added before.
     Present(u64),
     /// Never added.
@@ -21,13 +21,13 @@ pub(super) enum Kind {
     Fresh(u64),
 }
 
-impl Kind {
+impl ItemKind {
     /// The item's number.
     pub(super) fn number(self) -> u64 {
         match self {
-            Kind::Present(index) => index,
-            Kind::Absent(index) => ABSENT + index,
-            Kind::Fresh(index) => FRESH + index,
+            ItemKind::Present(index) => index,
+            ItemKind::Absent(index) => ABSENT + index,
+            ItemKind::Fresh(index) => FRESH + index,
         }
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     fn items_differ_by_number_and_kind() {
         let mut seen = HashSet::new();
         for index in 0..1000 {
-            for kind in [Kind::Present, Kind::Absent, Kind::Fresh] {
+            for kind in [ItemKind::Present, ItemKind::Absent, ItemKind::Fresh] {
                 assert!(seen.insert(item(kind(index).number())));
             }
         }
@@ -147,9 +147,9 @@ mod tests {
     fn items_are_spread_evenly() {
         let mut counts = [[0; 2]; 100];
         for index in 0..10_000 {
-            let part = |kind: Kind| usize::try_from(share(kind.number(), 100)).unwrap();
-            counts[part(Kind::Present(index))][0] += 1;
-            counts[part(Kind::Fresh(index))][1] += 1;
+            let part = |kind: ItemKind| usize::try_from(share(kind.number(), 100)).unwrap();
+            counts[part(ItemKind::Present(index))][0] += 1;
+            counts[part(ItemKind::Fresh(index))][1] += 1;
         }
         // The limit for what is drawn is six standard deviations.
         assert!(
@@ -157,7 +157,7 @@ mod tests {
                 .iter()
                 .all(|[turn, drawn]| *turn == 100 && (40..160).contains(drawn))
         );
-        let in_turn = (0..100).all(|index| share(Kind::Fresh(index).number(), 100) == index);
+        let in_turn = (0..100).all(|index| share(ItemKind::Fresh(index).number(), 100) == index);
         assert!(!in_turn);
     }
 

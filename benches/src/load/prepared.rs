@@ -5,7 +5,7 @@ use std::ops::Range;
 use anyhow::{Context, Result, ensure};
 use everbloom_dev::Client;
 
-use super::items::{Kind, item};
+use super::items::{ItemKind, item};
 use super::keys::Keys;
 use super::requests::{Recipe, Verb};
 use super::reservation::{DEFAULT_KEY, Reservation};
@@ -95,7 +95,7 @@ impl Prepared {
     /// Adds the last items of a fill, which are too few for one of its requests.
     pub(super) fn add_rest(&mut self, recipe: &Recipe, items: Range<u64>) -> Result<()> {
         for index in items {
-            let number = Kind::Present(index).number();
+            let number = ItemKind::Present(index).number();
             let key = self.keys.key(self.keys.of_item(number));
             let verb = if recipe.verb.is_cuckoo() {
                 Verb::CfAdd

@@ -7,7 +7,7 @@ use everbloom_resp::encode::{encode_array_len, encode_bulk};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use super::items::{Bitmap, ITEM_LENGTH, Kind, item, write_decimal};
+use super::items::{Bitmap, ITEM_LENGTH, ItemKind, item, write_decimal};
 use super::keys::Keys;
 
 /// The word that ECHO sends and receives.
@@ -279,12 +279,12 @@ impl Ring {
         for item in 0..self.requests * self.recipe.items {
             if hits && random.random_bool(self.recipe.hit_share) {
                 let index = random.random_range(0..self.recipe.present);
-                self.write(item, Kind::Present(index));
+                self.write(item, ItemKind::Present(index));
                 if let Some(present) = self.present.get_mut(item) {
                     *present = true;
                 }
             } else if self.recipe.verb.probes() {
-                self.write(item, Kind::Absent(item as u64));
+                self.write(item, ItemKind::Absent(item as u64));
             }
         }
     }
@@ -303,9 +303,9 @@ impl Ring {
             for item in start * self.recipe.items..end * self.recipe.items {
                 if self.present.get(item) == Some(&false) {
                     let kind = if self.recipe.filling {
-                        Kind::Present(self.fresh)
+                        ItemKind::Present(self.fresh)
                     } else {
-                        Kind::Fresh(self.fresh)
+                        ItemKind::Fresh(self.fresh)
                     };
                     self.write(item, kind);
                     self.fresh += 1;
@@ -329,7 +329,7 @@ impl Ring {
 
     /// Writes an item of the ring, and its key, into its request.
     #[inline]
-    fn write(&mut self, at: usize, kind: Kind) {
+    fn write(&mut self, at: usize, kind: ItemKind) {
         let Recipe { verb, items, .. } = self.recipe;
         let number = kind.number();
         let start = (at / items) * self.length;
@@ -396,7 +396,7 @@ mod tests {
         let mut number = 0;
         for _ in 0..ring.requests + 5 {
             let items: Vec<_> = (number..number + 3)
-                .map(|index| item(Kind::Fresh(index).number()))
+                .map(|index| item(ItemKind::Fresh(index).number()))
                 .collect();
             let expected = request(&[b"BF.MADD", b"k", &items[0], &items[1], &items[2]]);
             assert_eq!(next(&mut ring), expected, "{number}");
@@ -475,7 +475,7 @@ mod tests {
                 assert_eq!(probes.present(&requests), [present]);
                 hits += u32::from(present);
                 if !present {
-                    let number = Kind::Absent(index).number();
+                    let number = ItemKind::Absent(index).number();
                     let key = filling.keys.of_item(number);
                     assert_eq!(probes.bytes(&requests), expected(probe, number, key));
                     keys.insert(key);
@@ -490,7 +490,7 @@ mod tests {
     fn items_are_inserted_behind_a_word() {
         let mut ring = Ring::new(recipe(Verb::CfInsert), 1, 1);
         let items: Vec<_> = (0..3)
-            .map(|index| item(Kind::Fresh(index).number()))
+            .map(|index| item(ItemKind::Fresh(index).number()))
             .collect();
         let expected = [
             b"CF.INSERT".as_slice(),
@@ -508,9 +508,9 @@ mod tests {
         for (verb, value) in [(Verb::Setbit, Some(b"1".as_slice())), (Verb::Getbit, None)] {
             let recipe = recipe(verb);
             let kind = if value.is_some() {
-                Kind::Fresh(0)
+                ItemKind::Fresh(0)
             } else {
-                Kind::Absent(0)
+                ItemKind::Absent(0)
             };
             let mut expected = Vec::new();
             for hash in 0..recipe.bitmap.hashes {

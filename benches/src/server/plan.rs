@@ -140,9 +140,9 @@ enum Load {
     /// One SETBIT a request, in a new bitmap of as many bits as the classic filter has.
     Setbit,
     /// A command on the full filter. This share of its items is in the filter.
-    Probe(Kind, &'static str, f64),
+    Probe(FilterKind, &'static str, f64),
     /// A command on a new filter.
-    Add(Kind, &'static str),
+    Add(FilterKind, &'static str),
     /// A command on a bitmap for each bit of an item.
     Bits(Bitmap, &'static str, f64),
     /// A probe of many small filters or bitmaps, each request of another. All items are present.
@@ -153,29 +153,29 @@ enum Load {
 
 /// The kind of the filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FilterKind {
     Classic,
     Blocked,
     Cuckoo,
 }
 
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Classic, Kind::Blocked, Kind::Cuckoo];
+impl FilterKind {
+    const ALL: [FilterKind; 3] = [FilterKind::Classic, FilterKind::Blocked, FilterKind::Cuckoo];
 
     /// The key that is filled once.
     fn key(self) -> &'static str {
         match self {
-            Kind::Classic => "bench:classic",
-            Kind::Blocked => "bench:blocked",
-            Kind::Cuckoo => "bench:cuckoo",
+            FilterKind::Classic => "bench:classic",
+            FilterKind::Blocked => "bench:blocked",
+            FilterKind::Cuckoo => "bench:cuckoo",
         }
     }
 
     /// The command that asks for an item.
     fn probe(self) -> &'static str {
         match self {
-            Kind::Classic | Kind::Blocked => "exists",
-            Kind::Cuckoo => "cf-exists",
+            FilterKind::Classic | FilterKind::Blocked => "exists",
+            FilterKind::Cuckoo => "cf-exists",
         }
     }
 
@@ -183,9 +183,9 @@ impl Kind {
     /// is about half full; it gets room enough not to.
     fn reserve(self, items: u64) -> String {
         match self {
-            Kind::Classic => format!("--reserve {items},{RATE}"),
-            Kind::Blocked => format!("--reserve {items},{RATE},LAYOUT,BLOCKED"),
-            Kind::Cuckoo => format!("--reserve {}", 4 * items),
+            FilterKind::Classic => format!("--reserve {items},{RATE}"),
+            FilterKind::Blocked => format!("--reserve {items},{RATE},LAYOUT,BLOCKED"),
+            FilterKind::Cuckoo => format!("--reserve {}", 4 * items),
         }
     }
 }
@@ -200,7 +200,7 @@ const SETBIT_LINE: Line = line(SETBIT, Load::Setbit);
 
 #[rustfmt::skip]
 const FILTER_LINES: [Line; 18] = {
-    use Kind::{Blocked, Classic, Cuckoo};
+    use FilterKind::{Blocked, Classic, Cuckoo};
     use Load::{Add, Probe};
     [
         line("BF.EXISTS, present", Probe(Classic, "exists", 1.0)),
@@ -284,7 +284,7 @@ impl What {
                 words(format!("--command {command} --key {key} {reserve} {fill}")),
             )
         };
-        let filter = |peer, kind: Kind| {
+        let filter = |peer, kind: FilterKind| {
             let (command, key) = (kind.probe(), kind.key());
             fill(peer, command, key, kind.reserve(scale.items), scale.items)
         };
@@ -293,7 +293,7 @@ impl What {
             let reserve = format!("--reserve {capacity},{RATE}");
             fill(peer, "getbit", bitmap.key(), reserve, items)
         };
-        let ours = Kind::ALL.map(|kind| filter(Peer::Everbloom, kind));
+        let ours = FilterKind::ALL.map(|kind| filter(Peer::Everbloom, kind));
         let many = |peer, command| {
             let (flags, key) = small(command, scale);
             let fill = format!("--fill {} --requests 100 --keep", SMALL_FILL * scale.keys);
@@ -308,9 +308,11 @@ impl What {
                 }
                 others
             }
-            What::Module => Kind::ALL.map(|kind| filter(Peer::Module, kind)).into(),
+            What::Module => FilterKind::ALL
+                .map(|kind| filter(Peer::Module, kind))
+                .into(),
         };
-        let theirs = valkey_bloom.then(|| filter(Peer::ValkeyBloom, Kind::Classic));
+        let theirs = valkey_bloom.then(|| filter(Peer::ValkeyBloom, FilterKind::Classic));
         ours.into_iter().chain(others).chain(theirs).collect()
     }
 

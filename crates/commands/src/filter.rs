@@ -29,7 +29,7 @@ macro_rules! each {
 
 /// A kind of filters. Each is a type of values in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FilterKind {
     /// Bloom filters in a layout.
     Bloom(Layout),
     /// Bloom filters of valkey-bloom.
@@ -38,18 +38,21 @@ pub enum Kind {
     Cuckoo,
 }
 
-impl Kind {
+impl FilterKind {
     /// All of them.
-    pub const ALL: [Kind; 4] = [
-        Kind::Bloom(Layout::Classic),
-        Kind::Bloom(Layout::Blocked),
-        Kind::Cuckoo,
-        Kind::Valkey,
+    pub const ALL: [FilterKind; 4] = [
+        FilterKind::Bloom(Layout::Classic),
+        FilterKind::Bloom(Layout::Blocked),
+        FilterKind::Cuckoo,
+        FilterKind::Valkey,
     ];
 
     /// Whether it is a kind that RedisBloom does not have.
     pub fn redisbloom_lacks(self) -> bool {
-        matches!(self, Kind::Bloom(Layout::Blocked) | Kind::Valkey)
+        matches!(
+            self,
+            FilterKind::Bloom(Layout::Blocked) | FilterKind::Valkey
+        )
     }
 }
 
@@ -64,11 +67,11 @@ pub enum Parts {
 
 impl Parts {
     /// The kind of the filter.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FilterKind {
         match self {
-            Parts::Bloom(parts) if parts.valkey.is_some() => Kind::Valkey,
-            Parts::Bloom(parts) => Kind::Bloom(parts.layout()),
-            Parts::Cuckoo(_) => Kind::Cuckoo,
+            Parts::Bloom(parts) if parts.valkey.is_some() => FilterKind::Valkey,
+            Parts::Bloom(parts) => FilterKind::Bloom(parts.layout()),
+            Parts::Cuckoo(_) => FilterKind::Cuckoo,
         }
     }
 
@@ -96,11 +99,11 @@ impl Parts {
 
 impl Filter {
     /// Its kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FilterKind {
         match self {
-            Filter::Bloom(filter) if filter.valkey().is_some() => Kind::Valkey,
-            Filter::Bloom(filter) => Kind::Bloom(filter.layout()),
-            Filter::Cuckoo(_) => Kind::Cuckoo,
+            Filter::Bloom(filter) if filter.valkey().is_some() => FilterKind::Valkey,
+            Filter::Bloom(filter) => FilterKind::Bloom(filter.layout()),
+            Filter::Cuckoo(_) => FilterKind::Cuckoo,
         }
     }
 

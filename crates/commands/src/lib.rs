@@ -65,7 +65,7 @@ pub use args::Args;
 pub use command::Command;
 pub use context::{Context, CuckooDefaults, Defaults, KeySource, LazyContext};
 pub use error::CommandError;
-pub use filter::{Family, Filter, Kind, Parts};
+pub use filter::{Family, Filter, FilterKind, Parts};
 pub use run::{Answers, Changes, Run};
 pub use slot::{ReadSlot, Slot};
 pub use table::{Action, COMMANDS, Function, find};

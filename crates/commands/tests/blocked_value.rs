@@ -18,7 +18,7 @@ use everbloom_commands::format::value::{
     FieldWriter, ValueError, ValueType, load, save, save_array_head, save_array_tail, save_head,
     value_type,
 };
-use everbloom_commands::{Filter, Kind};
+use everbloom_commands::{Filter, FilterKind};
 use proptest::prelude::*;
 
 use fields::Field::{Bytes, Double, Unsigned};
@@ -26,7 +26,7 @@ use fields::{Field, Rest, Row};
 
 type Loaded = Result<LayeredFilter, ValueError<&'static str>>;
 
-const BLOCKED: Kind = Kind::Bloom(Layout::Blocked);
+const BLOCKED: FilterKind = FilterKind::Bloom(Layout::Blocked);
 
 fn read(fields: &[Field]) -> Loaded {
     load(BLOCKED, &mut Rest(fields), 1, 1 << 20).map(fields::bloom)
@@ -238,7 +238,7 @@ fn a_value_is_none_of_the_other_layouts() {
         .unwrap();
     assert!(read(&fields(&classic)).is_err());
     for version in 0..=4 {
-        let classic = Kind::Bloom(Layout::Classic);
+        let classic = FilterKind::Bloom(Layout::Classic);
         let loaded = load(classic, &mut Rest(&recorded()), version, 1 << 20);
         assert!(loaded.is_err());
     }

@@ -12,7 +12,7 @@ mod fields;
 use everbloom::CuckooFilter;
 use everbloom::redisbloom::CuckooError;
 use everbloom_commands::format::value::{ValueError, load, save};
-use everbloom_commands::{Filter, Kind};
+use everbloom_commands::{Filter, FilterKind};
 
 use fields::Field::{Bytes, Unsigned};
 use fields::{Field, Rest, Row};
@@ -20,7 +20,7 @@ use fields::{Field, Rest, Row};
 type Loaded = Result<Filter, ValueError<&'static str>>;
 
 fn read(fields: &[Field], version: u32) -> Loaded {
-    load(Kind::Cuckoo, &mut Rest(fields), version, 1 << 20)
+    load(FilterKind::Cuckoo, &mut Rest(fields), version, 1 << 20)
 }
 
 fn fields(filter: CuckooFilter) -> Vec<Field> {

@@ -14,7 +14,7 @@ use everbloom::redisbloom::PartsError;
 use everbloom_commands::format::value::{
     ValueError, load, save, save_array_head, save_array_tail, save_head,
 };
-use everbloom_commands::{Filter, Kind};
+use everbloom_commands::{Filter, FilterKind};
 
 use fields::Field::{Bytes, Double, Unsigned};
 use fields::{Field, Rest, Row};
@@ -22,7 +22,7 @@ use fields::{Field, Rest, Row};
 type Loaded = Result<LayeredFilter, ValueError<&'static str>>;
 
 fn read(fields: &[Field], version: u32) -> Loaded {
-    let kind = Kind::Bloom(Layout::Classic);
+    let kind = FilterKind::Bloom(Layout::Classic);
     load(kind, &mut Rest(fields), version, 1 << 20).map(fields::bloom)
 }
 

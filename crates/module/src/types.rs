@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{load, save, value_type};
-use everbloom_commands::{Filter, Kind, bf, cf};
+use everbloom_commands::{Filter, FilterKind, bf, cf};
 
 use crate::config;
 use crate::info;
@@ -20,7 +20,7 @@ const EFFORT: u64 = 4096;
 
 impl DataType for Stored {
     fn types() -> [(&'static str, c_int); TYPES] {
-        Kind::ALL.map(|kind| {
+        FilterKind::ALL.map(|kind| {
             let known = value_type(kind);
             (known.name, known.version.cast_signed())
         })
@@ -28,12 +28,12 @@ impl DataType for Stored {
 
     fn number(&self) -> usize {
         let kind = self.filter().kind();
-        Kind::ALL.iter().take_while(|it| **it != kind).count()
+        FilterKind::ALL.iter().take_while(|it| **it != kind).count()
     }
 
     /// Filters of any size are loaded if there is memory: a file or a primary has accepted them.
     fn load(loader: &mut Loader, number: usize, version: u32) -> Option<Self> {
-        let kind = *Kind::ALL.get(number)?;
+        let kind = *FilterKind::ALL.get(number)?;
         if kind.redisbloom_lacks() && redisbloom_must_follow() {
             loader
                 .log("no filter that RedisBloom lacks is restored: bf-redisbloom-compatible is on");
@@ -47,8 +47,8 @@ impl DataType for Stored {
             }
             Err(error) => {
                 let family = match kind {
-                    Kind::Bloom(_) | Kind::Valkey => "Bloom",
-                    Kind::Cuckoo => "cuckoo",
+                    FilterKind::Bloom(_) | FilterKind::Valkey => "Bloom",
+                    FilterKind::Cuckoo => "cuckoo",
                 };
                 loader.log(&format!("no valid {family} filter: {error}"));
                 None

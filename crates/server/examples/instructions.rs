@@ -20,7 +20,7 @@ use everbloom::Layout;
 use everbloom::ScalableBloomFilter;
 use everbloom_resp::encode::encode_request;
 use everbloom_resp::{Batch, Limits, RequestParser, recycle};
-use everbloom_server::internals::{Client, Replayer, Session, Turn, execute, registry};
+use everbloom_server::internals::{Client, Executor, Replayer, Session, execute, registry};
 use everbloom_server::{Server, Settings};
 use everbloom_store::clock::Now;
 use everbloom_store::persistence::{Persistence, load};
@@ -161,7 +161,7 @@ impl Connection {
         let mut args = recycle(std::mem::take(&mut self.args));
         self.batch.resolve(bytes, &mut args);
         let start = Instant::now();
-        let mut turn = Turn {
+        let mut executor = Executor {
             server: &self.server,
             stats: &self.server.workers[0],
             settings: &mut self.settings,
@@ -174,8 +174,8 @@ impl Connection {
         };
         let mut next = 0;
         while next < self.batch.len() {
-            turn.begun = turn.mark;
-            next = execute(&mut turn, &self.batch, &args, next, None).next;
+            executor.begun = executor.mark;
+            next = execute(&mut executor, &self.batch, &args, next, None).next;
         }
         self.args = recycle(args);
         assert_ne!(self.out.first(), Some(&b'-'), "{}", self.out.escape_ascii());

@@ -66,8 +66,8 @@ pub mod internals {
     pub use crate::call::Finished;
     pub use crate::clients::Client;
     pub use crate::dispatch::execute::{Executed, execute};
+    pub use crate::dispatch::executor::Executor;
     pub use crate::dispatch::replay::Replayer;
-    pub use crate::dispatch::turn::Turn;
     pub use crate::limits::ALL as LIMITS;
     pub use crate::native::table::registry;
     pub use crate::session::Session;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use everbloom_resp::Reply;
 
-use crate::op::{Family, Kind, Op, Shape, family};
+use crate::op::{BloomKind, Family, Op, Shape, family};
 use crate::window::{Addition, Window};
 
 /// All keys at a moment.
@@ -313,7 +313,7 @@ impl Model {
         let valkey = matches!(
             shape,
             Shape::Bloom {
-                kind: Kind::Valkey,
+                kind: BloomKind::Valkey,
                 ..
             }
         );
@@ -337,7 +337,7 @@ impl Model {
                 ..
             } => Value::Bloom(Bloom {
                 items: Default::default(),
-                rate: promised(rate, *capacity).filter(|_| *kind == Kind::Blocked),
+                rate: promised(rate, *capacity).filter(|_| *kind == BloomKind::Blocked),
             }),
             Shape::Window {
                 rate,

@@ -27,7 +27,7 @@ pub enum Shape {
         capacity: u64,
         expansion: u32,
         /// The words behind: a layout, a seed, or valkey-bloom's.
-        kind: Kind,
+        kind: BloomKind,
     },
     Window {
         rate: &'static str,
@@ -41,9 +41,9 @@ pub enum Shape {
     },
 }
 
-/// The kinds of filters that do not forget.
+/// The kinds of Bloom filters that do not forget.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum BloomKind {
     Classic,
     Blocked,
     Valkey,
@@ -110,7 +110,7 @@ impl Shape {
                 expansion,
                 kind,
             } => {
-                if *kind == Kind::Valkey {
+                if *kind == BloomKind::Valkey {
                     let mut all =
                         words(&[&"BF.INSERT", &key, &"CAPACITY", capacity, &"ERROR", rate]);
                     match expansion {
@@ -125,7 +125,7 @@ impl Shape {
                     0 => all.extend(words(&[&"NONSCALING"])),
                     some => all.extend(words(&[&"EXPANSION", some])),
                 }
-                if *kind == Kind::Blocked {
+                if *kind == BloomKind::Blocked {
                     all.extend(words(&[&"LAYOUT", &"BLOCKED", &"SEED", &7]));
                 }
                 all

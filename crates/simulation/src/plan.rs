@@ -5,7 +5,7 @@ use std::fmt;
 use everbloom_dev::Random;
 
 use crate::limits::Limits;
-use crate::op::{Family, Kind, Op, Shape};
+use crate::op::{BloomKind, Family, Op, Shape};
 
 /// How many clients there are.
 pub const CLIENTS: usize = 3;
@@ -547,9 +547,11 @@ impl Draw {
                 rate,
                 capacity,
                 expansion: self.random.pick(&[0, 1, 2, 2, 4]),
-                kind: self
-                    .random
-                    .pick(&[Kind::Classic, Kind::Blocked, Kind::Valkey]),
+                kind: self.random.pick(&[
+                    BloomKind::Classic,
+                    BloomKind::Blocked,
+                    BloomKind::Valkey,
+                ]),
             },
         }
     }

@@ -9,7 +9,7 @@ use everbloom_files::Value;
 use everbloom_files::rdb::payload;
 use everbloom_resp::{Batch, DecodeLimits, Limits, Reply, RequestParser, decode, encode_request};
 use everbloom_server::internals::{
-    Client, Executed, Finished, Replayer, Session, Turn, execute, registry,
+    Client, Executed, Executor, Finished, Replayer, Session, execute, registry,
 };
 use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
@@ -93,9 +93,9 @@ impl Instance {
         self.server.store.persistence().unwrap()
     }
 
-    /// The log's writer has its turn.
-    pub fn log_turn(&self) {
-        log::turn(&self.server.store, self.persistence());
+    /// The log's writer writes what waits.
+    pub fn write_log(&self) {
+        log::write_waiting(&self.server.store, self.persistence());
     }
 
     /// Whether there is a log that has all changes.
@@ -169,7 +169,7 @@ impl Instance {
         let store = &self.server.store;
         self.server.stop();
         store.journal.close();
-        while log::turn(store, self.persistence()) {}
+        while log::write_waiting(store, self.persistence()) {}
         self.end_threads();
         if store.failure().is_none() {
             schedule::save_at_end(store, self.server.save_at_end());
@@ -341,7 +341,7 @@ impl Connection {
         let start = Instant::now();
         // However slow this machine is, a turn does not end by time.
         let begun = start + Duration::from_secs(3600);
-        let mut turn = Turn {
+        let mut executor = Executor {
             server,
             stats: &server.workers[0],
             settings: &mut settings,
@@ -354,9 +354,9 @@ impl Connection {
         };
         let mut replies = Vec::new();
         // A batch with many replies goes on when its client has read them.
-        let run = || execute(&mut turn, &batch, &args, first, finished);
+        let run = || execute(&mut executor, &batch, &args, first, finished);
         let (Executed { next, work }, taken) = measure(run);
-        decode_all(turn.out, &mut replies);
+        decode_all(executor.out, &mut replies);
         let left = next < batch.len();
         if let Some(work) = work {
             let request: Words = args[batch.range(next)]

@@ -216,7 +216,7 @@ impl World {
                 self.unanswered[*client].clear();
             }
             Step::Pass(ms) => self.pass(*ms)?,
-            Step::Log => self.instance().log_turn(),
+            Step::Log => self.instance().write_log(),
             Step::Thread(number, times) => {
                 let threads = self.machine.threads();
                 if let Some((number, _)) = threads.get(number % threads.len().max(1)) {
@@ -276,7 +276,7 @@ impl World {
         let store = &self.instance().server.store;
         if ms >= SYNCED_MS && store.settings().appendfsync == Fsync::EverySecond {
             for _ in 0..3 {
-                self.instance().log_turn();
+                self.instance().write_log();
                 self.instance().finish("fsync");
                 self.machine.pass(1001);
             }

@@ -148,7 +148,7 @@ pub struct Journal {
     /// How many connections wait for `written` to advance.
     waiting: AtomicUsize,
     /// Notifies them when it advances.
-    further: watch::Sender<()>,
+    writes: watch::Sender<()>,
 }
 
 /// Whether a connection waits for [`Journal::written`] to advance.
@@ -194,7 +194,7 @@ impl Default for Journal {
             end: AtomicU64::new(0),
             written: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
-            further: watch::Sender::new(()),
+            writes: watch::Sender::new(()),
         }
     }
 }
@@ -365,7 +365,7 @@ impl Journal {
         let before = self.written.fetch_max(position, Ordering::SeqCst);
         // A connection not counted here reads the position after this.
         if position > before && self.waiting.load(Ordering::SeqCst) > 0 {
-            self.further.send_replace(());
+            self.writes.send_replace(());
         }
     }
 
@@ -374,18 +374,18 @@ impl Journal {
         self.written.load(Ordering::SeqCst)
     }
 
-    /// From now on [`Journal::each_further`] is notified. Read the position after this call.
-    pub fn expect_further(&self) -> Waiting<'_> {
+    /// From now on [`Journal::after_each_write`] is notified. Read the position after this call.
+    pub fn count_waiting(&self) -> Waiting<'_> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         Waiting(self)
     }
 
-    /// Calls `further` each time more is written while connections wait for it; never returns.
-    pub async fn each_further(&self, further: impl Fn()) {
-        let mut changes = self.further.subscribe();
+    /// Calls `notify` each time more is written while connections wait for it; never returns.
+    pub async fn after_each_write(&self, notify: impl Fn()) {
+        let mut changes = self.writes.subscribe();
         // The sender lives in `self`, so the channel does not close.
         while changes.changed().await.is_ok() {
-            further();
+            notify();
         }
     }
 }

@@ -17,13 +17,13 @@ use crate::store::Store;
 
 /// A reader of a value. It ends when it is dropped, while no shard may be locked.
 #[derive(Debug)]
-pub struct Reader {
+pub struct ValueReader {
     value: Captured,
     left: u64,
     pace: Pace,
 }
 
-impl Reader {
+impl ValueReader {
     /// Begins to read the value under a key. `begin` inspects it and returns which bytes to read:
     /// of a string, or of the arrays of a filter laid end to end. `None` when `begin` returns that,
     /// or the key does not exist.
@@ -32,8 +32,8 @@ impl Reader {
         key: KeyRef<'_>,
         now: Now,
         begin: impl FnOnce(&Value) -> Option<(T, Range<u64>)>,
-    ) -> Option<(T, Reader)> {
-        Reader::begin_with(store, key, now, |value, id| {
+    ) -> Option<(T, ValueReader)> {
+        ValueReader::begin_with(store, key, now, |value, id| {
             let (result, part) = begin(value)?;
             value.begin_capture(id, part.clone());
             Some((result, part))
@@ -46,10 +46,10 @@ impl Reader {
         key: KeyRef<'_>,
         now: Now,
         begin: impl FnOnce(&mut Value, u64) -> Option<(T, Range<u64>)>,
-    ) -> Option<(T, Reader)> {
+    ) -> Option<(T, ValueReader)> {
         let begun = Captured::begin(&store.keyspace, key, now, begin);
         let ((result, part), value) = begun?;
-        let reader = Reader {
+        let reader = ValueReader {
             value,
             left: part.end.saturating_sub(part.start),
             pace: Pace::new(&store.machine),
@@ -77,7 +77,7 @@ impl Reader {
 #[derive(Debug)]
 pub struct Copied {
     value: Value,
-    reader: Reader,
+    reader: ValueReader,
     keyspace: Arc<Keyspace>,
 }
 
@@ -96,7 +96,7 @@ impl Copied {
         now: Now,
         go_on: impl Fn() -> bool,
     ) -> Result<Option<Copied>, OutOfMemory> {
-        let begun = Reader::begin_with(store, key, now, |value, id| {
+        let begun = ValueReader::begin_with(store, key, now, |value, id| {
             let all = 0..value.stream_len();
             value.begin_capture(id, all.clone());
             value.capture_mut().track_changes(id);

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use everbloom_commands::filter::{Filter, Kind};
+use everbloom_commands::filter::{Filter, FilterKind};
 use everbloom_commands::format::layout;
 use everbloom_commands::metrics::Metrics;
 
@@ -18,7 +18,7 @@ const CLEARLY: f64 = 1.25;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FilterKind,
     /// Bytes, 1, layers, items and capacity.
     pub metrics: Metrics,
     /// New items until it adds a layer or, if it does not grow, is full.
@@ -95,11 +95,11 @@ impl Figures {
 }
 
 /// The name of a kind, as in settings and replies.
-pub fn kind_name(kind: Kind) -> &'static str {
+pub fn kind_name(kind: FilterKind) -> &'static str {
     match kind {
-        Kind::Bloom(it) => layout::name(it),
-        Kind::Valkey => "valkey-bloom",
-        Kind::Cuckoo => "cuckoo",
+        FilterKind::Bloom(it) => layout::name(it),
+        FilterKind::Valkey => "valkey-bloom",
+        FilterKind::Cuckoo => "cuckoo",
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use everbloom_commands::filter::Kind;
+use everbloom_commands::filter::FilterKind;
 use everbloom_commands::metrics::Metrics;
 use everbloom_files::Value;
 use everbloom_store::Store;
@@ -38,8 +38,8 @@ const LONGEST_STEP: Duration = Duration::from_millis(5);
 /// The results of a walk.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The totals of each kind, in the order of [`Kind::ALL`].
-    pub kinds: [Sums; Kind::ALL.len()],
+    /// The totals of each kind, in the order of [`FilterKind::ALL`].
+    pub kinds: [Sums; FilterKind::ALL.len()],
     largest: List,
     nearest: List,
     above: List,
@@ -113,7 +113,9 @@ impl Found {
             return;
         };
         let figures = Figures::of(filter, BLOCKS_A_FILTER);
-        if let Some(at) = Kind::ALL.iter().position(|kind| *kind == figures.kind)
+        if let Some(at) = FilterKind::ALL
+            .iter()
+            .position(|kind| *kind == figures.kind)
             && let Some(sums) = self.kinds.get_mut(at)
         {
             sums.metrics = sums.metrics.plus(figures.metrics);

@@ -4,7 +4,7 @@
 use everbloom::Layout;
 use everbloom::redisbloom::LayerParts;
 use everbloom::sizing::{BlockedSize, LayerSize, textbook};
-use everbloom_commands::filter::{Kind, Parts};
+use everbloom_commands::filter::{FilterKind, Parts};
 
 /// About how many points make a curve.
 const POINTS: u64 = 100;
@@ -36,7 +36,7 @@ pub fn curve(parts: &Parts) -> Vec<(u64, f64, f64)> {
 
 /// A layer or a table.
 struct Layer {
-    kind: Kind,
+    kind: FilterKind,
     /// Bits, or slots.
     size: u64,
     /// Bits that an item sets, or slots of a bucket.
@@ -52,14 +52,14 @@ impl Layer {
         let (size, hashes) = (self.size as f64, f64::from(self.hashes));
         let fill = textbook::fill_ratio(size, hashes, items as f64);
         match self.kind {
-            Kind::Bloom(Layout::Classic) | Kind::Valkey => (
+            FilterKind::Bloom(Layout::Classic) | FilterKind::Valkey => (
                 fill,
                 LayerSize::rate_from_fill(fill, self.size, self.hashes),
             ),
-            Kind::Bloom(Layout::Blocked) => {
+            FilterKind::Bloom(Layout::Blocked) => {
                 (fill, BlockedSize::rate_of(self.size, self.hashes, items))
             }
-            Kind::Cuckoo => {
+            FilterKind::Cuckoo => {
                 // The same as in `CuckooFilter::stats`.
                 let load = items as f64 / size;
                 (load, 1.0 - (254.0_f64 / 255.0).powf(2.0 * hashes * load))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use everbloom_commands::filter::Kind;
+use everbloom_commands::filter::FilterKind;
 use everbloom_commands::metrics::Metrics;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::View;
@@ -346,7 +346,7 @@ fn walked(page: &mut Page<'_>, found: &Found) -> fmt::Result {
     let took = found.took.as_secs_f64();
     page.put("everbloom_filters_walk_duration_seconds", took)?;
     let kinds = || {
-        let layouts = Kind::ALL.map(|kind| [("layout", Cow::from(kind_name(kind)))]);
+        let layouts = FilterKind::ALL.map(|kind| [("layout", Cow::from(kind_name(kind)))]);
         layouts.into_iter().zip(found.kinds)
     };
     let filters = kinds().map(|(layout, sums)| (layout, sums.metrics.figures()[1]));

@@ -13,29 +13,29 @@ pub mod valkey;
 
 use everbloom::Layout;
 
-use crate::filter::{Filter, Kind, Parts};
+use crate::filter::{Filter, FilterKind, Parts};
 use crate::format::fields::{HEAD_VERSION, head, without_layers};
 
 use fields::Out;
 pub use fields::{FieldReader, FieldWriter, NumberOrBytes, ValueError, ValueType};
 
 /// The type of filters of a kind.
-pub const fn value_type(kind: Kind) -> ValueType {
+pub const fn value_type(kind: FilterKind) -> ValueType {
     let (name, version) = match kind {
-        Kind::Bloom(Layout::Classic) => ("MBbloom--", 4),
-        Kind::Bloom(Layout::Blocked) => ("everbloom", 1),
-        Kind::Valkey => ("bloomfltr", 2),
-        Kind::Cuckoo => ("MBbloomCF", 4),
+        FilterKind::Bloom(Layout::Classic) => ("MBbloom--", 4),
+        FilterKind::Bloom(Layout::Blocked) => ("everbloom", 1),
+        FilterKind::Valkey => ("bloomfltr", 2),
+        FilterKind::Cuckoo => ("MBbloomCF", 4),
     };
     ValueType { name, version }
 }
 
 /// The types of filters of all kinds.
 pub fn value_types() -> impl Iterator<Item = ValueType> {
-    let blooms = [Layout::Classic, Layout::Blocked].map(Kind::Bloom);
+    let blooms = [Layout::Classic, Layout::Blocked].map(FilterKind::Bloom);
     blooms
         .into_iter()
-        .chain([Kind::Valkey, Kind::Cuckoo])
+        .chain([FilterKind::Valkey, FilterKind::Cuckoo])
         .map(value_type)
 }
 
@@ -121,7 +121,7 @@ pub fn save_array_tail<W: FieldWriter>(
 ///
 /// [`ValueError`]
 pub fn load<R: FieldReader>(
-    kind: Kind,
+    kind: FilterKind,
     reader: &mut R,
     version: u32,
     limit: u64,
@@ -132,8 +132,8 @@ pub fn load<R: FieldReader>(
         return Err(ValueError::Version { type_name, version });
     }
     match kind {
-        Kind::Bloom(layout) => bloom::load(layout, reader, version, limit).map(Filter::Bloom),
-        Kind::Valkey => valkey::load(reader, version, limit).map(Filter::Bloom),
-        Kind::Cuckoo => cuckoo::load(reader, version, limit).map(Filter::Cuckoo),
+        FilterKind::Bloom(layout) => bloom::load(layout, reader, version, limit).map(Filter::Bloom),
+        FilterKind::Valkey => valkey::load(reader, version, limit).map(Filter::Bloom),
+        FilterKind::Cuckoo => cuckoo::load(reader, version, limit).map(Filter::Cuckoo),
     }
 }

@@ -20,7 +20,7 @@ use everbloom_commands::format::value::{
     FieldReader, FieldWriter, NumberOrBytes, ValueError, load, save, save_array_head,
     save_array_tail, save_head, value_type,
 };
-use everbloom_commands::{Filter, Kind, Parts};
+use everbloom_commands::{Filter, FilterKind, Parts};
 
 use super::error::{Fault, ReadError, WriteError};
 use super::length::{Strings, put_length};
@@ -35,7 +35,7 @@ const FLOAT: u64 = 3;
 const DOUBLE: u64 = 4;
 const BYTES: u64 = 5;
 
-const fn type_of(kind: Kind) -> ModuleType {
+const fn type_of(kind: FilterKind) -> ModuleType {
     let known = value_type(kind);
     match ModuleType::new(known.name, known.version) {
         Some(module_type) => module_type,
@@ -102,18 +102,22 @@ impl ModuleType {
     }
 
     /// The type of filters of a kind, as they are written.
-    pub(crate) fn of(kind: Kind) -> ModuleType {
+    pub(crate) fn of(kind: FilterKind) -> ModuleType {
         match kind {
-            Kind::Bloom(Layout::Classic) => const { type_of(Kind::Bloom(Layout::Classic)) },
-            Kind::Bloom(Layout::Blocked) => const { type_of(Kind::Bloom(Layout::Blocked)) },
-            Kind::Cuckoo => const { type_of(Kind::Cuckoo) },
-            Kind::Valkey => const { type_of(Kind::Valkey) },
+            FilterKind::Bloom(Layout::Classic) => {
+                const { type_of(FilterKind::Bloom(Layout::Classic)) }
+            }
+            FilterKind::Bloom(Layout::Blocked) => {
+                const { type_of(FilterKind::Bloom(Layout::Blocked)) }
+            }
+            FilterKind::Cuckoo => const { type_of(FilterKind::Cuckoo) },
+            FilterKind::Valkey => const { type_of(FilterKind::Valkey) },
         }
     }
 
     /// The kind of the filters that values of this type are, whatever version.
-    pub(crate) fn kind(self) -> Option<Kind> {
-        let mut kinds = Kind::ALL.into_iter();
+    pub(crate) fn kind(self) -> Option<FilterKind> {
+        let mut kinds = FilterKind::ALL.into_iter();
         kinds.find(|kind| ModuleType::of(*kind).name == self.name)
     }
 }
@@ -213,7 +217,7 @@ pub(crate) fn module_type<R: Read>(source: &mut Source<R>) -> Result<ModuleType,
 /// Reads the fields of a filter of that kind and version, and their end.
 pub(crate) fn filter<R: Read>(
     source: &mut Source<R>,
-    kind: Kind,
+    kind: FilterKind,
     version: u32,
     max_bytes: u64,
 ) -> Result<Filter, ReadError> {

@@ -9,7 +9,7 @@ use everbloom_resp::Reply;
 use everbloom_server::Running;
 use everbloom_simulation::Plan;
 use everbloom_simulation::model::Model;
-use everbloom_simulation::op::{Family, Kind, Op, Shape, Words, family, item};
+use everbloom_simulation::op::{BloomKind, Family, Op, Shape, Words, family, item};
 use everbloom_simulation::plan::Step;
 use tempfile::TempDir;
 
@@ -189,10 +189,10 @@ impl Pair {
             ) if !failed => {
                 let builder = LayeredFilter::builder();
                 let builder = match kind {
-                    Kind::Classic => builder.layout(Layout::Classic),
-                    Kind::Blocked => builder.layout(Layout::Blocked).seed(7),
+                    BloomKind::Classic => builder.layout(Layout::Classic),
+                    BloomKind::Blocked => builder.layout(Layout::Blocked).seed(7),
                     // The library makes none.
-                    Kind::Valkey => return,
+                    BloomKind::Valkey => return,
                 };
                 let builder = builder
                     .capacity(*capacity)

@@ -8,8 +8,8 @@ use everbloom_resp::{Batch, Reply};
 use tracing::warn;
 
 use super::admission::{admit, is_queued, refuse};
+use super::executor::Executor;
 use super::sinks::reserve_answers;
-use super::turn::Turn;
 use super::{pipeline, run, transaction};
 use crate::call::{Done, Finished, Handler, Outcome, Registered, Work};
 use crate::error;
@@ -33,7 +33,7 @@ pub struct Executed {
 /// Runs the requests of a batch in order, starting at `first`, whose work is `finished` if it had
 /// any.
 pub fn execute(
-    turn: &mut Turn<'_>,
+    executor: &mut Executor<'_>,
     requests: &Batch,
     args: &[&[u8]],
     first: usize,
@@ -41,17 +41,17 @@ pub fn execute(
 ) -> Executed {
     let mut next = first;
     if finished.is_some() {
-        let work = execute_one(turn, find(requests, args, next), finished);
+        let work = execute_one(executor, find(requests, args, next), finished);
         if work.is_some() {
             return Executed { next, work };
         }
         next += 1;
     }
     while next < requests.len()
-        && turn.out.len() <= PENDING_REPLY_BYTES.get()
-        && turn.mark - turn.begun <= TURN_LIMIT
+        && executor.out.len() <= PENDING_REPLY_BYTES.get()
+        && executor.mark - executor.begun <= TURN_LIMIT
     {
-        if turn.session.closing {
+        if executor.session.closing {
             next = requests.len();
             break;
         }
@@ -59,13 +59,13 @@ pub fn execute(
         if let (Some(command), _) = found
             && command.is_on_value()
         {
-            let done = pipeline::execute(turn, command, requests, args, next);
+            let done = pipeline::execute(executor, command, requests, args, next);
             if done > 0 {
                 next += done;
                 continue;
             }
         }
-        let work = execute_one(turn, found, None);
+        let work = execute_one(executor, found, None);
         if work.is_some() {
             return Executed { next, work };
         }
@@ -86,95 +86,101 @@ fn find<'a>(requests: &Batch, args: &'a [&'a [u8]], number: usize) -> Found<'a> 
 
 /// Runs a request, or the rest of it behind its work. Returns the work that it comes to.
 fn execute_one(
-    turn: &mut Turn<'_>,
+    executor: &mut Executor<'_>,
     (command, args): Found<'_>,
     finished: Option<Finished>,
 ) -> Option<Work> {
-    let unsent = turn.out.len();
+    let unsent = executor.out.len();
     let outcome = match command.map(|container| container.of_call(args)) {
-        Some(Ok(command)) => admitted(turn, command, args, finished),
-        Some(Err(unknown)) => Some(refuse(turn.session, unknown).into()),
-        None => refuse_unknown(turn, args),
+        Some(Ok(command)) => admitted(executor, command, args, finished),
+        Some(Err(unknown)) => Some(refuse(executor.session, unknown).into()),
+        None => refuse_unknown(executor, args),
     };
     match outcome {
-        Some(Outcome::Reply(reply)) => turn.send(&reply),
+        Some(Outcome::Reply(reply)) => executor.send(&reply),
         Some(Outcome::Work(work)) => return Some(work),
         None => {}
     }
-    if turn.session.silent {
-        turn.out.truncate(unsent);
+    if executor.session.silent {
+        executor.out.truncate(unsent);
     }
     None
 }
 
-fn refuse_unknown(turn: &mut Turn<'_>, args: &[&[u8]]) -> Option<Outcome> {
+fn refuse_unknown(executor: &mut Executor<'_>, args: &[&[u8]]) -> Option<Outcome> {
     if is_of_http(args.first()?) {
-        hang_up(turn.session);
+        hang_up(executor.session);
         return None;
     }
-    Some(refuse(turn.session, unknown_command(args)).into())
+    Some(refuse(executor.session, unknown_command(args)).into())
 }
 
 /// Runs a command if it is admitted, or the rest of it. Returns nothing if its reply is already
 /// written.
 fn admitted(
-    turn: &mut Turn<'_>,
+    executor: &mut Executor<'_>,
     command: &'static Registered,
     args: &[&[u8]],
     finished: Option<Finished>,
 ) -> Option<Outcome> {
-    turn.last = Some(command);
-    match admit(turn.server, turn.settings, turn.session, command, args) {
+    executor.last = Some(command);
+    match admit(
+        executor.server,
+        executor.settings,
+        executor.session,
+        command,
+        args,
+    ) {
         Err(reply) => {
-            turn.skip_time();
-            if let Some(stats) = turn.stats.commands.get(command.index) {
+            executor.skip_time();
+            if let Some(stats) = executor.stats.commands.get(command.index) {
                 stats.rejected.add(1);
             }
             let reply = match command.flags.has(DISCARDS) {
-                true => transaction::discarded(&mut turn.call(command, args).0, &reply),
-                false => refuse(turn.session, reply),
+                true => transaction::discarded(&mut executor.call(command, args).0, &reply),
+                false => refuse(executor.session, reply),
             };
             Some(reply.into())
         }
-        Ok(()) if is_queued(turn.session, command) => {
-            turn.skip_time();
-            Some(queue(turn.session, command, args).into())
+        Ok(()) if is_queued(executor.session, command) => {
+            executor.skip_time();
+            Some(queue(executor.session, command, args).into())
         }
-        Ok(()) => run_admitted(turn, command, args, finished),
+        Ok(()) => run_admitted(executor, command, args, finished),
     }
 }
 
 /// Runs a command that was admitted, or the rest of it. Returns nothing if its reply is already
 /// written.
 fn run_admitted(
-    turn: &mut Turn<'_>,
+    executor: &mut Executor<'_>,
     command: &'static Registered,
     args: &[&[u8]],
     finished: Option<Finished>,
 ) -> Option<Outcome> {
     let took = finished.as_ref().map_or(Duration::ZERO, |it| it.took);
-    turn.mark = turn.mark.checked_sub(took).unwrap_or(turn.mark);
+    executor.mark = executor.mark.checked_sub(took).unwrap_or(executor.mark);
     let mut failed = 0;
     let outcome = match finished.map(|it| it.done) {
         Some(Done::Encoded(reply)) => {
-            turn.send_encoded(reply);
+            executor.send_encoded(reply);
             None
         }
         Some(Done::Reply(reply)) => Some(reply.into()),
-        Some(Done::Rest(rest)) => Some(run::finish(&mut turn.call(command, args).0, rest)),
-        None if command.reserves_answers() && !reserve_answers(args.len(), turn.out) => {
+        Some(Done::Rest(rest)) => Some(run::finish(&mut executor.call(command, args).0, rest)),
+        None if command.reserves_answers() && !reserve_answers(args.len(), executor.out) => {
             Some(error::out_of_memory().into())
         }
         None => {
-            let start = turn.out.len();
-            let (mut call, mut answers) = turn.call(command, args);
+            let start = executor.out.len();
+            let (mut call, mut answers) = executor.call(command, args);
             let outcome = match command.handler {
                 Handler::Exec => transaction::exec(&mut call, &mut answers).map(Outcome::Reply),
                 _ => run::run(&mut call, &mut answers),
             };
             failed = answers.failed;
             if answers.lacks_memory {
-                turn.refuse_unanswered(start);
+                executor.refuse_unanswered(start);
             }
             outcome
         }
@@ -183,9 +189,9 @@ fn run_admitted(
         return Some(Outcome::Work(work.behind(took)));
     }
     failed += u64::from(matches!(&outcome, Some(Outcome::Reply(reply)) if reply.is_error()));
-    turn.note_time(command, args, 1, failed);
+    executor.note_time(command, args, 1, failed);
     if command.flags.has(CHANGES_SETTINGS) {
-        *turn.settings = turn.server.config.snapshot();
+        *executor.settings = executor.server.config.snapshot();
     }
     outcome
 }

@@ -1,7 +1,7 @@
 //! From a request to its reply.
 //!
 //! - [`execute`]: the requests of a batch in order
-//! - [`turn`]: the state that they share
+//! - [`executor`]: what they share: the connection, its settings and replies, and the time
 //! - [`admission`]: whether a command may run now
 //! - [`pipeline`]: requests of a command on one value, grouped when they follow each other
 //! - [`run`]: any other command, under the locks of what it names; [`transaction`]: those that EXEC
@@ -11,10 +11,10 @@
 
 pub mod admission;
 pub mod execute;
+pub mod executor;
 pub mod pipeline;
 pub mod replay;
 pub mod run;
 pub mod sinks;
 pub mod transaction;
-pub mod turn;
 pub mod value;

@@ -14,8 +14,8 @@ use everbloom_store::keyspace::{Db, Footprint, KeyRef, View};
 use smallvec::SmallVec;
 
 use super::admission::refused_now;
+use super::executor::Executor;
 use super::sinks::reserve_answers;
-use super::turn::Turn;
 use super::value;
 use crate::call::{Call, Handler, Registered};
 use crate::limits::REQUESTS_TOGETHER;
@@ -26,37 +26,37 @@ use crate::slot::Stored;
 /// Executes the requests starting at number `first`, if they are of a command on one value. Returns
 /// how many.
 pub fn execute(
-    turn: &mut Turn<'_>,
+    executor: &mut Executor<'_>,
     command: &'static Registered,
     requests: &Batch,
     args: &[&[u8]],
     first: usize,
 ) -> usize {
     let request = args.get(requests.range(first)).unwrap_or_default();
-    if turn.session.transaction.is_some()
-        || !turn.session.authenticated
-        || turn.server.holds.any()
+    if executor.session.transaction.is_some()
+        || !executor.session.authenticated
+        || executor.server.holds.any()
         || !command.accepts(request.len())
         // If one request would be refused, each must be refused one by one.
-        || refused_now(turn.server, turn.settings, command).is_some()
-        || !reserve_answers(args.len() - requests.range(first).start, turn.out)
+        || refused_now(executor.server, executor.settings, command).is_some()
+        || !reserve_answers(args.len() - requests.range(first).start, executor.out)
     {
         return 0;
     }
-    let start = turn.out.len();
-    let (mut call, mut answers) = turn.call(command, request);
+    let start = executor.out.len();
+    let (mut call, mut answers) = executor.call(command, request);
     let done = execute_together(&mut call, &mut answers, requests, args, first);
     if done == 0 {
         return 0;
     }
     let (failed, lacks_memory) = (answers.failed, answers.lacks_memory);
-    turn.last = Some(command);
+    executor.last = Some(command);
     if lacks_memory {
-        turn.refuse_unanswered(start);
+        executor.refuse_unanswered(start);
         // Which of several answers is missing is not known.
-        turn.session.closing |= done > 1;
+        executor.session.closing |= done > 1;
     }
-    turn.note_time(command, request, done as u64, failed);
+    executor.note_time(command, request, done as u64, failed);
     done
 }
 

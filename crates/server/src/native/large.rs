@@ -1,7 +1,7 @@
 //! What commands do with values of megabytes: read them, and make them.
 //!
 //! A command says which bytes it answers with, or what it makes, whatever the size. Little is done
-//! at once, under the locks of the command. Much is [`Work`] for another thread: a [`Reader`] reads
+//! at once, under the locks of the command. Much is [`Work`] for another thread: a [`ValueReader`] reads
 //! a value as it was at one moment, while other commands change it.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use everbloom_resp::Reply;
 use everbloom_resp::encode::{encode_array_len, encode_bulk_len, encode_integer};
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, KeyRef, View};
-use everbloom_store::reader::{Copied, Reader};
+use everbloom_store::reader::{Copied, ValueReader};
 
 use super::{Call, Selected, bulk, error, gather};
 use crate::call::{Done, Outcome, Work};
@@ -102,7 +102,7 @@ impl Source {
         payloads: Payloads,
     ) -> Done {
         let mut other = None;
-        let begun = Reader::begin(&self.server.store, self.key(), self.now, |value| {
+        let begun = ValueReader::begin(&self.server.store, self.key(), self.now, |value| {
             let selected = select(Some(value));
             let part = match &selected {
                 Ok(Selected::Bytes(_, part)) => Some(part.clone()),
@@ -134,7 +134,7 @@ impl Source {
         &self,
         number: Option<i64>,
         part: &Range<u64>,
-        mut reader: Reader,
+        mut reader: ValueReader,
     ) -> Result<Vec<u8>, Reply> {
         const MAX_HEAD_BYTES: usize = 64;
         let no_memory = |_| error::out_of_memory();
@@ -163,7 +163,7 @@ impl Source {
         &self,
         outline: &Outline,
         payloads: Payloads,
-        mut reader: Reader,
+        mut reader: ValueReader,
     ) -> Result<Vec<u8>, Reply> {
         let mut out = payloads.of_pieces(outline, |piece| self.next(&mut reader, piece))?;
         // The payload becomes the reply, so that it is not in memory twice.
@@ -176,7 +176,7 @@ impl Source {
         Ok(out)
     }
 
-    fn next(&self, reader: &mut Reader, piece: &mut Vec<u8>) -> bool {
+    fn next(&self, reader: &mut ValueReader, piece: &mut Vec<u8>) -> bool {
         !self.server.is_stopping() && reader.next(piece)
     }
 

@@ -25,7 +25,7 @@ use crate::call::{Finished, Work};
 use crate::clients::Client;
 use crate::config::Settings;
 use crate::dispatch::execute::{Executed, execute};
-use crate::dispatch::turn::Turn;
+use crate::dispatch::executor::Executor;
 use crate::error;
 use crate::session::Session;
 use crate::watches;
@@ -79,7 +79,7 @@ impl Connection {
     async fn run(&mut self, stream: Incoming) -> io::Result<()> {
         let stream = &mut stream.open().await?;
         while let Some(shared) = self.read(stream).await? {
-            let mut replies = self.turn(shared);
+            let mut replies = self.run_input(shared);
             loop {
                 // Replies are sent after every ready connection was read. So a client's thread is
                 // woken once for all of its connections, not once for each. Their changes are
@@ -199,7 +199,7 @@ impl Connection {
 
     /// Parses and runs the bytes read, and returns the replies. The caller returns the buffer to
     /// the worker when they are sent. `shared` bytes of the input are in the worker's buffer.
-    fn turn(&mut self, shared: usize) -> Vec<u8> {
+    fn run_input(&mut self, shared: usize) -> Vec<u8> {
         let worker = Rc::clone(&self.worker);
         let mut part = Part::new(&worker);
         if shared > 0 {
@@ -215,7 +215,7 @@ impl Connection {
         } else {
             self.run_pending(&mut part);
         }
-        self.end_turn(part)
+        self.finish_part(part)
     }
 
     /// Does the work of the first remaining request, on the worker's thread for it.
@@ -224,7 +224,7 @@ impl Connection {
         let client = Arc::clone(&self.session.client);
         client.set_busy();
         // Until its turn, the work is held here, and is dropped with the connection.
-        let _turn = worker.long_work.lock().await;
+        let _lock = worker.long_work.lock().await;
         let work = move || {
             let finished = {
                 let input = left.input.get(left.start..).unwrap_or_default();
@@ -261,7 +261,7 @@ impl Connection {
                 self.run_pending(&mut part);
             }
         }
-        self.end_turn(part)
+        self.finish_part(part)
     }
 
     fn run_pending(&mut self, part: &mut Part) {
@@ -280,7 +280,8 @@ impl Connection {
         self.pending = input;
     }
 
-    fn end_turn(&mut self, part: Part) -> Vec<u8> {
+    /// Returns the replies, and the rest to the worker.
+    fn finish_part(&mut self, part: Part) -> Vec<u8> {
         self.worker.batch.replace(part.batch);
         self.publish(part.now, 0, 0);
         part.out
@@ -348,7 +349,7 @@ impl Connection {
         }
         batch.resolve(input, &mut args);
         let mark = Instant::now();
-        let mut turn = Turn {
+        let mut executor = Executor {
             server: &self.worker.server,
             stats: &self.worker.stats,
             settings: &mut part.settings,
@@ -359,8 +360,8 @@ impl Connection {
             last: None,
             out: &mut part.out,
         };
-        let executed = execute(&mut turn, batch, &args, first, finished);
-        let last = turn.last;
+        let executed = execute(&mut executor, batch, &args, first, finished);
+        let last = executor.last;
         let mut state = self.session.client.state.lock();
         state.commands += u64::try_from(executed.next - first).unwrap_or(0);
         if let Some(command) = last {
@@ -450,11 +451,11 @@ impl Connection {
         let (over, rest) = replies.split_at(over);
         if !over.is_empty() {
             let time = Duration::from_secs(limit.seconds);
-            timeout(time, write_in_turn(stream, over))
+            timeout(time, write_all(stream, over))
                 .await
                 .map_err(|_| self.over_limit("replies over the soft limit for too long"))??;
         }
-        write_in_turn(stream, rest).await
+        write_all(stream, rest).await
     }
 
     /// Updates this connection's public state: `unsent` bytes of replies, in a buffer that takes
@@ -507,7 +508,7 @@ fn make_room(buffer: &mut Vec<u8>, more: usize) -> bool {
 }
 
 /// Sends all bytes. Other connections get a turn now and then, however fast the client reads.
-async fn write_in_turn(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
+async fn write_all(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
     for part in replies.chunks(MAX_WRITE_BYTES) {
         stream.write_all(part).await?;
         yield_now().await;

@@ -17,7 +17,7 @@ pub(crate) async fn serve(worker: Worker, accepted: mpsc::UnboundedReceiver<Acce
     tokio::select! {
         () = serve_all(&worker, accepted) => {}
         // This thread is woken once for all waiting connections; they wake each other here.
-        () = journal.each_further(|| worker.logged.notify_waiters()) => {}
+        () = journal.after_each_write(|| worker.logged.notify_waiters()) => {}
     }
 }
 

@@ -71,15 +71,15 @@ impl Worker {
             return;
         }
         log::write_now(store);
-        let _waiting = store.journal.expect_further();
+        let _waiting = store.journal.count_waiting();
         loop {
             // This order misses no progress.
-            let further = self.logged.notified();
+            let notified = self.logged.notified();
             if store.journal.written() >= position {
                 return;
             }
             store.journal.wake_for_records();
-            further.await;
+            notified.await;
         }
     }
 

@@ -47,7 +47,7 @@ pub struct Persistence {
     /// it.
     pub(super) based: AtomicU64,
     /// How often the log could not be written.
-    pub(super) failed_turns: AtomicU64,
+    pub(super) failed_writes: AtomicU64,
     /// The writer of the log, once it is loaded.
     pub(super) writer: Mutex<Option<Writer>>,
     /// The thread that makes a snapshot in the background.
@@ -196,7 +196,7 @@ impl Persistence {
             lost: AtomicU64::new(0),
             rewritten: AtomicU64::new(0),
             based: AtomicU64::new(0),
-            failed_turns: AtomicU64::new(0),
+            failed_writes: AtomicU64::new(0),
             writer: Mutex::default(),
             job: Mutex::default(),
             ending: AtomicBool::new(false),

@@ -305,7 +305,7 @@ impl DataLoader<'_> {
     ) -> Result<(), LoadError> {
         replay.begin();
         let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
-        let mut judge = |offset, problem| match problem {
+        let mut skip_or_fail = |offset, problem| match problem {
             ReplayError::Unknown(name) if self.settings.rdb_skip_unknown_values => {
                 *unknown.entry(name).or_default() += 1;
                 Ok(())
@@ -325,7 +325,7 @@ impl DataLoader<'_> {
                     let mut args = recycle(spare);
                     batch.resolve(commands.bytes, &mut args);
                     while let Err((failed, problem)) = replay.run_batch(batch, &args, first) {
-                        judge(commands.offset_of(failed), problem)?;
+                        skip_or_fail(commands.offset_of(failed), problem)?;
                         first = failed + 1;
                     }
                     spare = recycle(args);
@@ -334,7 +334,7 @@ impl DataLoader<'_> {
                     for command in unit.commands() {
                         let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
                         if let Err(problem) = replay.run(&args) {
-                            judge(command.offset, problem)?;
+                            skip_or_fail(command.offset, problem)?;
                         }
                     }
                 }

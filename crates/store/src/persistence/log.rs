@@ -49,13 +49,13 @@ pub fn run(store: &Store, persistence: &Persistence, log: Option<Log>) {
     begin(store, persistence, log);
     loop {
         store.journal.wait(POLL_INTERVAL);
-        if !turn(store, persistence) {
+        if !write_waiting(store, persistence) {
             return;
         }
     }
 }
 
-/// Begins the log, `None` if none is kept yet, for [`turn`].
+/// Begins the log, `None` if none is kept yet, for [`write_waiting`].
 pub fn begin(store: &Store, persistence: &Persistence, log: Option<Log>) {
     let syncer = Syncer::new(&store.machine, &persistence.figures.syncs);
     let writer = Writer {
@@ -70,10 +70,12 @@ pub fn begin(store: &Store, persistence: &Persistence, log: Option<Log>) {
 
 /// Writes the waiting data and syncs it when that is due. Returns false at the end of the journal,
 /// and after a failure that ends the server.
-pub fn turn(store: &Store, persistence: &Persistence) -> bool {
+pub fn write_waiting(store: &Store, persistence: &Persistence) -> bool {
     let mut writer = persistence.writer.lock();
     let shared = Shared { store, persistence };
-    let goes_on = writer.as_mut().is_some_and(|writer| writer.turn(shared));
+    let goes_on = writer
+        .as_mut()
+        .is_some_and(|writer| writer.write_waiting(shared));
     if !goes_on {
         *writer = None;
     }
@@ -117,8 +119,8 @@ impl Writer {
         journal.return_buffer(unwritten.into_buffer());
     }
 
-    /// Writes the waiting data, or keeps it for the next turn; false at the end of the journal.
-    fn turn(&mut self, shared: Shared<'_>) -> bool {
+    /// Writes the waiting data, or keeps it for the next call; false at the end of the journal.
+    fn write_waiting(&mut self, shared: Shared<'_>) -> bool {
         let Shared { store, persistence } = shared;
         let mut unwritten = match self.unwritten.take() {
             Some(mut unwritten) => {
@@ -146,7 +148,7 @@ impl Writer {
                 ));
                 return false;
             }
-            persistence.failed_turns.fetch_add(1, Relaxed);
+            persistence.failed_writes.fetch_add(1, Relaxed);
             self.unwritten = Some(unwritten);
             return true;
         }

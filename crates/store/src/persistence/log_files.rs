@@ -224,14 +224,14 @@ impl Persistence {
     /// Waits until the writer of the log has switched files for the `switch`-th time. On a full
     /// disk, it may fail to.
     pub(super) fn wait_for_switch(&self, switch: u64) -> io::Result<()> {
-        let failed = self.failed_turns.load(Relaxed);
+        let failed = self.failed_writes.load(Relaxed);
         let mut log = self.log.lock();
         while log.switches < switch {
             if self.is_ending() {
                 return Err(io::Error::other("the server ends"));
             }
             // A switch may have happened before the wait.
-            if self.failed_turns.load(Relaxed) >= failed + 2 {
+            if self.failed_writes.load(Relaxed) >= failed + 2 {
                 let problem = self.figures.log_error.lock().clone();
                 return Err(io::Error::other(problem.unwrap_or_default()));
             }

@@ -13,7 +13,7 @@ use everbloom_files::rdb::dump;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::snapshot::Snapshot;
 use everbloom_store::keyspace::{Footprint, KeyRef, ViewMut};
-use everbloom_store::reader::{Copied, Reader};
+use everbloom_store::reader::{Copied, ValueReader};
 use everbloom_store::{Settings, Store};
 use proptest::prelude::*;
 
@@ -53,17 +53,17 @@ fn bytes_of(value: &Value) -> Vec<u8> {
     }
 }
 
-fn begin(store: &Arc<Store>, name: &[u8], part: Option<Range<u64>>) -> Option<Reader> {
+fn begin(store: &Arc<Store>, name: &[u8], part: Option<Range<u64>>) -> Option<ValueReader> {
     (0..2).find_map(|db| {
         let part = part.clone();
         let begin = |value: &Value| Some(((), part.unwrap_or(0..value.stream_len())));
         let key = store.keyspace.key(db, name);
-        Reader::begin(store, key, Now::default(), begin).map(|(_, reader)| reader)
+        ValueReader::begin(store, key, Now::default(), begin).map(|(_, reader)| reader)
     })
 }
 
 /// All bytes of a reader; `meddle` runs behind each piece.
-fn read(store: &Store, reader: &mut Reader, mut meddle: impl FnMut()) -> Vec<u8> {
+fn read(store: &Store, reader: &mut ValueReader, mut meddle: impl FnMut()) -> Vec<u8> {
     let (mut bytes, mut piece) = (Vec::new(), Vec::new());
     while reader.next(&mut piece) {
         // Writers need not wait.
@@ -145,7 +145,7 @@ struct Model {
     store: Arc<Store>,
     key: Vec<u8>,
     db: usize,
-    readers: Vec<(Reader, Vec<u8>, Vec<u8>)>,
+    readers: Vec<(ValueReader, Vec<u8>, Vec<u8>)>,
     snapshot: Option<Snapshot>,
 }
 
@@ -210,7 +210,7 @@ impl Model {
             return;
         };
         let all = |value: &Value| Some(((), 0..value.stream_len()));
-        let begun = Reader::begin(&self.store, key, Now::default(), all);
+        let begun = ValueReader::begin(&self.store, key, Now::default(), all);
         self.readers.push((begun.unwrap().1, then, Vec::new()));
     }
 

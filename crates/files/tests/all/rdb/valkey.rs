@@ -8,7 +8,7 @@ use std::io::Cursor;
 use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::ValkeyBloom;
 use everbloom_commands::format::value::valkey::of_load;
-use everbloom_commands::{Filter, Kind};
+use everbloom_commands::{Filter, FilterKind};
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader, dump, restore};
 use serde_json::Value as Json;
@@ -142,7 +142,7 @@ fn filters_of_a_file_answer_as_the_original() {
             let Value::Filter(filter) = value else {
                 panic!()
             };
-            assert_eq!(filter.kind(), Kind::Valkey);
+            assert_eq!(filter.kind(), FilterKind::Valkey);
             let payload = dump(value, true, usize::MAX).unwrap();
             let restored = restore(&payload, u64::MAX).unwrap();
             assert_eq!(bloom(&restored), bloom(value), "{}", told["key"]);

@@ -44,7 +44,7 @@ impl Machine {
         batch.resolve(&bytes, &mut args);
         let mut settings = self.server.config.snapshot();
         let start = Instant::now();
-        let mut turn = Turn {
+        let mut executor = Executor {
             server: &self.server,
             stats: &self.server.workers[0],
             settings: &mut settings,
@@ -57,8 +57,8 @@ impl Machine {
         };
         let mut next = 0;
         while next < batch.len() {
-            turn.begun = turn.mark;
-            let executed = execute(&mut turn, &batch, &args, next, None);
+            executor.begun = executor.mark;
+            let executed = execute(&mut executor, &batch, &args, next, None);
             assert!(executed.work.is_none(), "no value is large");
             next = executed.next;
         }

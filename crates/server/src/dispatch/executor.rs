@@ -1,4 +1,4 @@
-//! The state that the commands of one batch share.
+//! Executes the commands of one batch: the state that they share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,9 +18,9 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::stats::WorkerStats;
 
-/// The state that the commands of one batch share.
+/// Executes the commands of one batch of a connection.
 #[derive(Debug)]
-pub struct Turn<'t> {
+pub struct Executor<'t> {
     /// The server.
     pub server: &'t Arc<Server>,
     /// The figures of the worker that runs the batch.
@@ -41,7 +41,7 @@ pub struct Turn<'t> {
     pub out: &'t mut Vec<u8>,
 }
 
-impl Turn<'_> {
+impl Executor<'_> {
     /// A call of a command, and the sink for its answers.
     #[inline]
     pub fn call<'c>(
