@@ -158,6 +158,6 @@ fn contains_each(
         }
         Found::Other(other) => other
             .contains_each(args.funnel, chunk.each_key(), emit)
-            .map_err(|reason| broken(&args.filter, other.program(), &reason)),
+            .map_err(|reason| broken(&args.filter, other.program(), &*reason)),
     }
 }

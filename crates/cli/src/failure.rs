@@ -6,7 +6,6 @@ use std::path::Path;
 
 use everbloom::BuildError;
 
-use crate::client::error::ClientError;
 use crate::number::grouped;
 
 /// Writes lines to stderr, each behind the program's name.
@@ -20,8 +19,15 @@ pub(crate) fn say(text: &str) {
 /// Why a subcommand ended early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    #[error(transparent)]
-    Client(#[from] ClientError),
+    /// A server that cannot be reached; it is named.
+    #[error("{0}")]
+    Connect(String),
+    /// The connection to a server has ended.
+    #[error("{0}")]
+    Ended(String),
+    /// A server's answer is an error, with this text.
+    #[error("the server refused: {0}")]
+    Refused(String),
     #[error("{}", described(.0))]
     Io(#[from] io::Error),
     /// Filters that cannot be merged.
@@ -101,7 +107,7 @@ mod tests {
 
     #[test]
     fn only_a_reader_that_has_enough_is_no_error() {
-        assert_eq!(Failure::Client(ClientError::Closed).exit_code(), 2);
+        assert_eq!(Failure::Ended("closed".into()).exit_code(), 2);
         let pipe = io::Error::from(io::ErrorKind::BrokenPipe);
         assert_eq!(Failure::Io(pipe).exit_code(), 0);
     }

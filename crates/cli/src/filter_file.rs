@@ -1,6 +1,7 @@
 //! A filter in a file: the library's stable bytes, read, locked against a second run, and replaced
 //! in one step.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,7 +16,7 @@ use everbloom::host::LayeredFilter;
 
 use crate::failure::Failure;
 use crate::filter::{Filter, Writable};
-use crate::other::{self, Other, Program, Reason};
+use crate::other::{self, Other, Program};
 use crate::records::unpack::GZIP;
 use crate::stable;
 
@@ -42,7 +43,7 @@ fn no_file(path: &Path) -> Failure {
 }
 
 /// A filter of another program cannot be used.
-pub(crate) fn broken(path: &Path, program: Program, reason: &Reason) -> Failure {
+pub(crate) fn broken(path: &Path, program: Program, reason: &dyn Error) -> Failure {
     let program = program.name();
     let why = format!(
         "is no whole filter of {program} ({reason}); put a copy in its place, or make it again"
@@ -113,7 +114,7 @@ impl FilterFile {
             Err(program) => program,
         };
         let other = Other::open(program, &file.file).map(Found::Other);
-        other.map_err(|reason| broken(path, program, &reason))
+        other.map_err(|reason| broken(path, program, &*reason))
     }
 
     fn open_unlocked(path: &Path) -> Result<Self, Failure> {
@@ -231,13 +232,13 @@ impl FilterFile {
             Err(_) => return self.read_any().map(Writable::Own),
             Ok(filter) => return Ok(Writable::Own(filter)),
         };
-        let mut read = || -> Result<DcsoFilter, Reason> {
+        let mut read = || -> Result<DcsoFilter, Box<dyn Error>> {
             let mut bytes = Vec::new();
             self.file.rewind()?;
             self.file.read_to_end(&mut bytes)?;
             Ok(DcsoFilter::from_bytes(bytes)?)
         };
-        let filter = read().map_err(|reason| broken(&self.path, program, &reason))?;
+        let filter = read().map_err(|reason| broken(&self.path, program, &*reason))?;
         Ok(Writable::Dcso(filter))
     }
 

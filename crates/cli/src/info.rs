@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Found::Own(filter) => filter.describe(),
         Found::Other(mut other) => other
             .describe()
-            .map_err(|reason| broken(&args.filter, other.program(), &reason))?,
+            .map_err(|reason| broken(&args.filter, other.program(), &*reason))?,
     };
     let bytes = fs::metadata(&args.filter)?.len();
     let merge = args.other.as_deref();

@@ -36,9 +36,6 @@ impl Program {
     }
 }
 
-/// Why a filter of another program cannot be used.
-pub(crate) type Reason = Box<dyn Error>;
-
 /// How a program in Java put its items into a filter of Guava.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Funnel {
@@ -113,7 +110,7 @@ fn first_bytes(from: impl Read) -> io::Result<Vec<u8>> {
 
 impl Other {
     /// Opens a filter that this program wrote.
-    pub(crate) fn open(program: Program, file: &File) -> Result<Self, Reason> {
+    pub(crate) fn open(program: Program, file: &File) -> Result<Self, Box<dyn Error>> {
         let length = file.metadata()?.len();
         match program {
             Program::Guava => {
@@ -148,7 +145,7 @@ impl Other {
         funnel: Option<Funnel>,
         items: impl Iterator<Item = &'a [u8]>,
         mut emit: impl FnMut(bool),
-    ) -> Result<(), Reason> {
+    ) -> Result<(), Box<dyn Error>> {
         match self {
             Other::Dcso { header, pages, .. } => {
                 for item in items {
@@ -172,7 +169,7 @@ impl Other {
     }
 
     /// Looks at all bits.
-    pub(crate) fn describe(&mut self) -> Result<Description, Reason> {
+    pub(crate) fn describe(&mut self) -> Result<Description, Box<dyn Error>> {
         let program = self.program().name();
         let (kind, variant, stats, data) = match self {
             Other::Dcso {

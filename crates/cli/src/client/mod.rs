@@ -1,22 +1,21 @@
 //! A blocking client with one connection.
 
 mod credentials;
-pub(crate) mod error;
 mod login;
 mod place;
 mod stream;
 mod trust;
 
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use everbloom_resp::{DecodeError, DecodeLimits, Decoder, Protocol, Reply, encode_request};
 use rustls::ClientConfig;
 
+use crate::failure::Failure;
 use credentials::Credentials;
-pub(crate) use error::ClientError;
 pub(crate) use login::ServerArgs;
 pub(crate) use place::{Place, Url, is_url};
 use stream::Socket;
@@ -40,9 +39,9 @@ pub(crate) struct Target {
 
 impl Target {
     /// A server that speaks RESP2; where it speaks TLS, the files of the flags are read.
-    pub(crate) fn new(url: &Url, args: &ServerArgs) -> Result<Self, ClientError> {
+    pub(crate) fn new(url: &Url, args: &ServerArgs) -> Result<Self, Failure> {
         let tls = match url.place {
-            Place::Tcp { tls: true, .. } => Some(trust::read(args).map_err(ClientError::Settings)?),
+            Place::Tcp { tls: true, .. } => Some(trust::read(args).map_err(Failure::Other)?),
             _ => None,
         };
         Ok(Self {
@@ -85,12 +84,11 @@ pub(crate) struct Client {
 
 impl Client {
     /// Connects, logs in and chooses the protocol and the database.
-    pub(crate) fn connect(target: &Target) -> Result<Self, ClientError> {
+    pub(crate) fn connect(target: &Target) -> Result<Self, Failure> {
         let socket = stream::open(&target.place, target.tls.as_ref(), target.patience);
         let mut client = Self {
-            socket: socket.map_err(|source| ClientError::Connect {
-                place: target.place.clone(),
-                source,
+            socket: socket.map_err(|error| {
+                Failure::Connect(format!("cannot connect to {}: {error}", target.place))
             })?,
             decoder: Decoder::new(DecodeLimits::default()),
             inbox: Vec::new(),
@@ -105,7 +103,7 @@ impl Client {
             request.extend(user.map(OsStr::as_encoded_bytes));
             request.push(credentials.password.as_encoded_bytes());
             match client.demand(&request) {
-                Err(ClientError::Refused { text })
+                Err(Failure::Refused(text))
                     if credentials.is_optional
                         && text.contains("without any password configured") => {}
                 outcome => drop(outcome?),
@@ -121,7 +119,7 @@ impl Client {
     }
 
     /// Sends one request and waits for its reply, which may be an error.
-    pub(crate) fn call<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
+    pub(crate) fn call<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, Failure> {
         self.prepare(request);
         self.flush()?;
         self.answer()
@@ -133,11 +131,11 @@ impl Client {
     }
 
     /// Sends what was prepared.
-    pub(crate) fn flush(&mut self) -> Result<(), ClientError> {
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         let sent = self.socket.write_all(&self.outbox);
         self.outbox.clear();
         let sent = sent.and_then(|()| self.socket.flush());
-        sent.map_err(ClientError::of_socket)
+        sent.map_err(of_socket)
     }
 
     /// Sets the most bytes of one reply from now on.
@@ -146,7 +144,7 @@ impl Client {
     }
 
     /// Waits for the reply to the oldest request without one.
-    pub(crate) fn answer(&mut self) -> Result<Reply, ClientError> {
+    pub(crate) fn answer(&mut self) -> Result<Reply, Failure> {
         loop {
             // A pushed message is not the answer to a request.
             match self.receive()? {
@@ -157,7 +155,7 @@ impl Client {
     }
 
     /// As `call`, but returns an error reply as an error.
-    pub(crate) fn demand<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, ClientError> {
+    pub(crate) fn demand<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, Failure> {
         accepted(self.call(request)?)
     }
 
@@ -168,44 +166,47 @@ impl Client {
         command: &'static str,
         count: usize,
         mut emit: impl FnMut(bool),
-    ) -> Result<(), ClientError> {
-        let unexpected = || ClientError::Unexpected { command };
+    ) -> Result<(), Failure> {
         let replies = accepted(self.answer()?)?.into_elements();
         let replies = replies.filter(|replies| replies.len() <= count);
-        let replies = replies.ok_or_else(unexpected)?;
+        let replies = replies.ok_or_else(|| unexpected(command))?;
         let is_short = replies.len() < count;
         for reply in replies {
             emit(match accepted(reply)? {
                 Reply::Integer(number) => number == 1,
                 Reply::Boolean(flag) => flag,
-                _ => return Err(unexpected()),
+                _ => return Err(unexpected(command)),
             });
         }
-        if is_short { Err(unexpected()) } else { Ok(()) }
+        if is_short {
+            return Err(unexpected(command));
+        }
+        Ok(())
     }
 
-    fn receive(&mut self) -> Result<Reply, ClientError> {
+    fn receive(&mut self) -> Result<Reply, Failure> {
         let mut chunk = vec![0; READ_SIZE];
         loop {
-            if let Some((reply, length)) = self.decoder.decode(&self.inbox)? {
+            if let Some((reply, length)) = self.decoder.decode(&self.inbox).map_err(not_resp)? {
                 self.inbox.drain(..length);
                 self.heard = true;
                 return Ok(reply);
             }
             if self.inbox.len() > self.longest {
-                return Err(DecodeError::TooLong.into());
+                return Err(not_resp(DecodeError::TooLong));
             }
             let count = match self.socket.read(&mut chunk) {
                 Ok(count) => count,
                 // A program that was stopped and goes on finds its waiting interrupted.
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(ClientError::of_socket(error)),
+                Err(error) => return Err(of_socket(error)),
             };
             if count == 0 {
-                return Err(match self.is_plain_tcp && !self.heard {
-                    true => ClientError::ClosedUnheard,
-                    false => ClientError::Closed,
-                });
+                let hint = match self.is_plain_tcp && !self.heard {
+                    true => " without a reply; is this a port of TLS? try --tls or rediss://",
+                    false => "",
+                };
+                return Err(Failure::Ended(format!("{CLOSED}{hint}")));
             }
             self.inbox
                 .extend_from_slice(chunk.get(..count).unwrap_or_default());
@@ -213,13 +214,36 @@ impl Client {
     }
 }
 
-fn accepted(reply: Reply) -> Result<Reply, ClientError> {
+fn accepted(reply: Reply) -> Result<Reply, Failure> {
     match reply {
-        Reply::Error(text) => Err(ClientError::Refused {
-            text: text.into_owned(),
-        }),
+        Reply::Error(text) => Err(Failure::Refused(text.into_owned())),
         reply => Ok(reply),
     }
+}
+
+const CLOSED: &str = "the server closed the connection";
+
+fn of_socket(error: io::Error) -> Failure {
+    match error.kind() {
+        // Systems differ in what they call a timeout.
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            Failure::other("the server was silent for too long")
+        }
+        _ => Failure::Ended(format!("the connection broke: {error}")),
+    }
+}
+
+fn not_resp(error: DecodeError) -> Failure {
+    Failure::Other(format!(
+        "the server sent something that is not RESP: {error}"
+    ))
+}
+
+/// The server's answer to a command is none of those that it has.
+pub(crate) fn unexpected(command: &str) -> Failure {
+    Failure::Other(format!(
+        "the server sent an answer of an unexpected kind to {command}"
+    ))
 }
 
 #[cfg(test)]
@@ -244,6 +268,6 @@ mod tests {
         };
         let mut client = Client::connect(&target).unwrap();
         let error = client.call(&["PING"]).unwrap_err();
-        assert!(matches!(error, ClientError::Silent), "{error}");
+        assert_eq!(error.to_string(), "the server was silent for too long");
     }
 }

@@ -1,10 +1,10 @@
 //! `everbloom dedup`: drops the records that were seen before.
 //!
 //! The main thread takes the records in order ([`crate::records`]), asks the filter, and prints
-//! ([`judge`]).
+//! ([`deduplicator`]).
 
 mod args;
-mod judge;
+mod deduplicator;
 mod loss;
 mod memory;
 mod report;
@@ -28,7 +28,7 @@ use crate::records::pipeline::Pipeline;
 use crate::records::reader::Shared;
 use crate::records::signals::Signals;
 pub(crate) use args::Args;
-use judge::Judge;
+use deduplicator::Deduplicator;
 use loss::Loss;
 use memory::{Local, Memory};
 use report::Tally;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             lasts: state.has_file(),
         })),
     };
-    let mut judge = Judge {
+    let mut deduplicator = Deduplicator {
         memory,
         output,
         repeated: args.repeated,
@@ -75,19 +75,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // On a terminal the bar would mix with the records.
     let hidden = args.quiet || (!args.count && io::stdout().is_terminal());
     let progress = Progress::of_input(sizes.stored, hidden);
-    let judged = judge_all(&mut judge, &mut pipeline, first, &shared, &progress);
+    let processed = process_all(&mut deduplicator, &mut pipeline, first, &shared, &progress);
     drop(progress);
-    if let (Memory::Local(local), false) = (&judge.memory, args.count) {
+    if let (Memory::Local(local), false) = (&deduplicator.memory, args.count) {
         state.save(&local.filter)?;
     }
-    judged?;
+    processed?;
     if args.count {
-        writeln!(io::stdout(), "{}", judge.tally.kept)?;
+        writeln!(io::stdout(), "{}", deduplicator.tally.kept)?;
     }
     let failed = shared.failed.load(Ordering::Relaxed) > 0;
     // The errors have said all there is to say of a run that read nothing.
-    if !(failed && judge.tally.records == 0) {
-        report::summarize(&judge.tally, &judge.memory, args);
+    if !(failed && deduplicator.tally.records == 0) {
+        report::summarize(&deduplicator.tally, &deduplicator.memory, args);
     }
     if let (Some(_), Some(path), false) = (signals.exit_code(), &args.state, args.quiet) {
         say(&format!(
@@ -102,8 +102,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-fn judge_all(
-    judge: &mut Judge,
+fn process_all(
+    deduplicator: &mut Deduplicator,
     pipeline: &mut Pipeline,
     first: Option<Chunk>,
     shared: &Shared,
@@ -111,10 +111,10 @@ fn judge_all(
 ) -> Result<(), Failure> {
     let mut next = first;
     while let Some(mut chunk) = next {
-        judge.judge(&mut chunk)?;
+        deduplicator.process(&mut chunk)?;
         pipeline.recycle(chunk);
         progress.update(shared.read.load(Ordering::Relaxed), || {
-            judge.tally.progress()
+            deduplicator.tally.progress()
         });
         next = pipeline.next()?;
     }

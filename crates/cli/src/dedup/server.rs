@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use everbloom_resp::Reply;
 
 use super::args::{Args, ERROR_RATE};
-use crate::client::{Client, ClientError, Target, Url};
+use crate::client::{Client, Target, Url};
 use crate::failure::Failure;
 
 use crate::records::chunk::Chunk;
@@ -38,8 +38,7 @@ impl Server {
         ];
         match client.call(&words)? {
             Reply::Error(text) if !text.contains("exists") => {
-                let text = text.into_owned();
-                Err(ClientError::Refused { text }.into())
+                Err(Failure::Refused(text.into_owned()))
             }
             _ => Ok(Self { client, key }),
         }

@@ -16,7 +16,7 @@ use rand::distr::{Alphanumeric, Distribution};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::{Client, ClientError, ServerArgs, Target};
+use crate::client::{Client, ServerArgs, Target};
 use crate::failure::Failure;
 use crate::filter::{layout_name, layouts};
 use crate::number::{self, grouped};
@@ -159,7 +159,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn connect(&self) -> Result<Option<Client>, ClientError> {
+    fn connect(&self) -> Result<Option<Client>, Failure> {
         self.target.as_ref().map(Client::connect).transpose()
     }
 

@@ -59,18 +59,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         target.protocol = Protocol::Resp3;
     }
     let request: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
-    match request.first() {
-        None => return session::run(&target),
-        Some(flag) if flag.starts_with(b"-") => {
-            return Err(Failure::Other(format!(
-                "there is no flag {}, and no command begins so; see everbloom query --help",
-                String::from_utf8_lossy(flag)
-            )));
-        }
-        Some(_) => {}
+    let Some(name) = request.first() else {
+        return session::run(&target);
+    };
+    if name.starts_with(b"-") {
+        return Err(Failure::Other(format!(
+            "there is no flag {}, and no command begins so; see everbloom query --help",
+            String::from_utf8_lossy(name)
+        )));
     }
     let reply = match Client::connect(&target)?.call(&request) {
-        Err(error) if error.is_answer_to(&request) => return Ok(ExitCode::SUCCESS),
+        Err(error) if session::is_answer_to(&error, name) => return Ok(ExitCode::SUCCESS),
         reply => reply?,
     };
     print(&request, &reply)?;

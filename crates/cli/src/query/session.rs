@@ -9,7 +9,7 @@ use everbloom_resp::{Reply, split_words};
 use super::docs::Commands;
 use super::editor::LineEditor;
 use super::print::print;
-use crate::client::{Client, ClientError, Place, Target};
+use crate::client::{Client, Place, Target};
 use crate::failure::{Failure, say};
 
 /// Runs the commands of the standard input: typed on a terminal, or one a line.
@@ -97,28 +97,33 @@ impl Session<'_> {
                 }
                 print(&words, &reply)?;
             }
-            Err(error) if error.is_answer_to(&words) => self.client = None,
+            Err(error) if is_answer_to(&error, name) => self.client = None,
             Err(error) if docs.is_some() => {
                 self.client = None;
                 say(&error.to_string());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
         Ok(ControlFlow::Continue(()))
     }
 
     /// Sends a command, on a new connection if the old one broke.
-    fn call(&mut self, words: &[&[u8]]) -> Result<Reply, ClientError> {
-        if self.client.is_none() {
-            let mut client = Client::connect(self.target)?;
-            client.demand(&["SELECT", &self.database])?;
-            self.client = Some(client);
-        }
-        match &mut self.client {
-            Some(client) => client.call(words),
-            None => Err(ClientError::Closed),
-        }
+    fn call(&mut self, words: &[&[u8]]) -> Result<Reply, Failure> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => {
+                let mut client = Client::connect(self.target)?;
+                client.demand(&["SELECT", &self.database])?;
+                client
+            }
+        };
+        self.client.insert(client).call(words)
     }
+}
+
+/// Whether the command was done: a server ends the connection as its answer to SHUTDOWN.
+pub(super) fn is_answer_to(error: &Failure, command: &[u8]) -> bool {
+    matches!(error, Failure::Ended(_)) && command.eq_ignore_ascii_case(b"shutdown")
 }
 
 fn unusable(error: rustyline::error::ReadlineError) -> Failure {

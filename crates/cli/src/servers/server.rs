@@ -6,7 +6,7 @@ use std::time::Duration;
 use everbloom_resp::Reply;
 
 use super::family::Family;
-use crate::client::{Client, ClientError, Place, ServerArgs, Target, Url};
+use crate::client::{Client, Place, ServerArgs, Target, Url, unexpected};
 use crate::failure::Failure;
 
 /// Limits for one reply and one wait. A piece of 16 MiB and a page of long names fit. A server that
@@ -93,7 +93,7 @@ impl Server {
         (target.longest, target.patience) = (LONGEST, Some(PATIENCE));
         // A connection that fails names the place by itself.
         let home = Node::connect(url.to_string(), &target).map_err(|error| match error {
-            error @ ClientError::Connect { .. } => Failure::Client(error),
+            error @ Failure::Connect(_) => error,
             error => Failure::Other(format!("{url}: {error}")),
         })?;
         let mut server = Self {
@@ -258,12 +258,12 @@ impl Server {
 
     /// The failure when a server answers something that is not an answer.
     pub(crate) fn odd(&mut self, command: &'static str) -> Failure {
-        self.node().lost(ClientError::Unexpected { command })
+        self.node().lost(unexpected(command))
     }
 }
 
 impl Node {
-    fn connect(name: String, target: &Target) -> Result<Self, ClientError> {
+    fn connect(name: String, target: &Target) -> Result<Self, Failure> {
         let client = Client::connect(target)?;
         Ok(Self {
             name,
@@ -283,7 +283,7 @@ impl Node {
         }
     }
 
-    fn lost(&self, error: ClientError) -> Failure {
+    fn lost(&self, error: Failure) -> Failure {
         Failure::Other(format!("{}: {error}", self.name))
     }
 }

@@ -1,5 +1,5 @@
-//! Takes the chunks in order: asks the memory, prints what is wanted, and has the memory keep what
-//! was printed.
+//! Takes the chunks in order: looks them up in the memory, prints what is wanted, and has the memory
+//! keep what was printed.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use super::report::Tally;
 use crate::records::chunk::Chunk;
 use crate::records::output::Output;
 
-/// What is done with each record.
-pub(super) struct Judge {
+/// Drops the records that were seen before.
+pub(super) struct Deduplicator {
     pub(super) memory: Memory,
     /// `None` to count only.
     pub(super) output: Option<Output>,
@@ -26,12 +26,12 @@ pub(super) struct Judge {
     pub(super) keep: Vec<bool>,
 }
 
-impl Judge {
+impl Deduplicator {
     /// Prints the chosen records of a chunk. This moves its bytes.
     ///
     /// After an error, a key is remembered only when all records before it were handled. So no
     /// record is lost, and the next run may print some a second time.
-    pub(super) fn judge(&mut self, chunk: &mut Chunk) -> Result<(), Failure> {
+    pub(super) fn process(&mut self, chunk: &mut Chunk) -> Result<(), Failure> {
         let asked = self.memory.ask(chunk, &mut self.new);
         let unknown = (chunk.ends.len() - chunk.keyless.len()).saturating_sub(self.new.len());
         self.choose(chunk);
