@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use everbloom_resp::quoted;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::{ServerArgs, Url};
-use crate::display::quoted;
 use crate::failure::Failure;
 use crate::number::grouped;
 use crate::servers::difference::{Difference, compare};

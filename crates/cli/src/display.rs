@@ -1,9 +1,7 @@
 //! Writes a reply as text for people, as redis-cli prints it on a terminal; and whether in colours.
 
-use std::fmt::Write as _;
-
-use everbloom_resp::Reply;
 use everbloom_resp::encode::format_double;
+use everbloom_resp::{Reply, quoted};
 
 /// Whether the user wants no colours anywhere, see <https://no-color.org>.
 pub(crate) fn is_plain() -> bool {
@@ -102,30 +100,6 @@ fn write_label(index: usize, width: usize, mark: char, indent: usize, out: &mut 
 fn write_line(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
     out.push(b'\n');
-}
-
-/// The bytes in double quotes, with redis-cli's escapes. The result can be pasted into redis-cli.
-pub(crate) fn quoted(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() + 2);
-    text.push('"');
-    for &byte in bytes {
-        match byte {
-            b'"' => text.push_str("\\\""),
-            b'\\' => text.push_str("\\\\"),
-            b'\n' => text.push_str("\\n"),
-            b'\r' => text.push_str("\\r"),
-            b'\t' => text.push_str("\\t"),
-            0x07 => text.push_str("\\a"),
-            0x08 => text.push_str("\\b"),
-            b' '..=b'~' => text.push(char::from(byte)),
-            _ => {
-                // Writing to a String cannot fail.
-                let _ = write!(text, "\\x{byte:02x}");
-            }
-        }
-    }
-    text.push('"');
-    text
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! The command says which bytes these are, and the host reads them: all at once, or some at a time
 //! while other clients are served. So both ways give the same bytes.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use everbloom_resp::Reply;
@@ -45,7 +46,7 @@ impl Piece {
     pub(crate) fn of_arrays<'f>(
         iterator: i64,
         offset: u64,
-        chunk: impl FnOnce(u64, usize) -> Option<std::borrow::Cow<'f, [u8]>>,
+        chunk: impl FnOnce(u64, usize) -> Option<Cow<'f, [u8]>>,
     ) -> Option<Piece> {
         let len = chunk(offset, limits::CHUNK_BYTES.get())?.len();
         Some(Piece {
@@ -62,6 +63,19 @@ impl Piece {
         }
     }
 
+    /// The iterator and the bytes of a piece, read from the arrays now.
+    pub(crate) fn into_data<'f>(
+        self,
+        chunk: impl FnOnce(u64, usize) -> Option<Cow<'f, [u8]>>,
+    ) -> Option<(i64, Vec<u8>)> {
+        let data = match self.content {
+            Content::Made(Reply::Bulk(header)) => header,
+            Content::Made(_) => return None,
+            Content::Bytes(part) => read(part, chunk),
+        };
+        Some((self.next, data))
+    }
+
     /// The reply, with all bytes read from the filter now.
     pub fn into_reply(self, filter: Option<&Filter>) -> Reply {
         let content = match self.content {
@@ -75,10 +89,7 @@ impl Piece {
 }
 
 /// These bytes of arrays, which lie in one of them.
-pub(crate) fn read<'f>(
-    part: Range<u64>,
-    chunk: impl FnOnce(u64, usize) -> Option<std::borrow::Cow<'f, [u8]>>,
-) -> Vec<u8> {
+fn read<'f>(part: Range<u64>, chunk: impl FnOnce(u64, usize) -> Option<Cow<'f, [u8]>>) -> Vec<u8> {
     let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
     chunk(part.start, len).unwrap_or_default().into_owned()
 }

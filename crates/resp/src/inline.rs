@@ -4,6 +4,8 @@
 //! Between double quotes `\n`, `\r`, `\t`, `\b`, `\a` and `\xHH` mean one byte, and a backslash
 //! before any other character means that character. Between single quotes only `\'` is special.
 
+use std::fmt::Write;
+
 use crate::batch::{Batch, Span};
 use crate::limits::ProtocolError;
 
@@ -21,6 +23,32 @@ pub fn split_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     split(line, 0, line.len(), &mut batch).ok()?;
     batch.end_request();
     Some(batch.request(0, line).map(<[u8]>::to_vec).collect())
+}
+
+/// The bytes in double quotes, as redis-cli prints them: from this [`split_words`] gives them back.
+///
+/// ```
+/// assert_eq!(everbloom_resp::quoted(b"say \"hi\"\n\0"), r#""say \"hi\"\n\x00""#);
+/// ```
+#[must_use]
+pub fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 2);
+    text.push('"');
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => text.extend(['\\', char::from(byte)]),
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            0x07 => text.push_str("\\a"),
+            0x08 => text.push_str("\\b"),
+            b' '..=b'~' => text.push(char::from(byte)),
+            // Writing to a String does not fail.
+            _ => drop(write!(text, "\\x{byte:02x}")),
+        }
+    }
+    text.push('"');
+    text
 }
 
 /// Adds the words of `buf[start..end]`, if there are any, to the open request of the batch.
@@ -59,7 +87,7 @@ fn unquote(line: &[u8], mut at: usize, batch: &mut Batch) -> Result<usize, Proto
     loop {
         match line.get(at) {
             Some(&quote @ (b'"' | b'\'')) => {
-                at = quoted(line, quote, at + 1, &mut batch.owned)?;
+                at = read_quoted(line, quote, at + 1, &mut batch.owned)?;
                 break;
             }
             Some(&byte) if !ends_word(byte) => {
@@ -75,7 +103,7 @@ fn unquote(line: &[u8], mut at: usize, batch: &mut Batch) -> Result<usize, Proto
 
 /// Reads a quoted part of a word, up to its closing quote, which a space or the end must follow.
 /// Between double quotes there are escapes; between single ones `\'` is the only one.
-fn quoted(
+fn read_quoted(
     line: &[u8],
     quote: u8,
     mut at: usize,

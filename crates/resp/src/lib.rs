@@ -27,7 +27,7 @@ mod scan;
 pub use batch::{Batch, recycle};
 pub use decode::{DecodeError, DecodeLimits, Decoder, decode};
 pub use encode::{encode, encode_request, try_encode};
-pub use inline::split_words;
+pub use inline::{quoted, split_words};
 pub use limits::{Limits, ProtocolError};
 pub use number::integer;
 pub use protocol::Protocol;

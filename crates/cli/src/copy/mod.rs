@@ -15,9 +15,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use everbloom_plot::label;
+use everbloom_resp::quoted;
 
 use crate::client::{ServerArgs, Url, is_url};
-use crate::display::quoted;
 use crate::failure::Failure;
 use crate::number::grouped;
 use crate::progress::Progress;

@@ -12,7 +12,7 @@ use crate::error::CommandError;
 use crate::filter::Filter;
 use crate::format::header;
 use crate::number;
-use crate::piece::{self, Content, Piece};
+use crate::piece::Piece;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::host::LayeredFilter;
@@ -26,13 +26,8 @@ pub(crate) const LOADCHUNK: &str = "bf.loadchunk";
 /// behind the last. The same iterator is the one of the next piece. A host that rewrites its log
 /// starts with iterator 0 and writes `BF.LOADCHUNK key iterator piece` for each piece.
 pub fn piece(filter: &LayeredFilter, iterator: i64) -> Option<(i64, Vec<u8>)> {
-    let Piece { next, content } = piece_at(filter, iterator).ok()??;
-    let data = match content {
-        Content::Made(Reply::Bulk(header)) => header,
-        Content::Made(_) => return None,
-        Content::Bytes(part) => piece::read(part, |offset, max| filter.stream_chunk(offset, max)),
-    };
-    Some((next, data))
+    let piece = piece_at(filter, iterator).ok()??;
+    piece.into_data(|offset, max| filter.stream_chunk(offset, max))
 }
 
 /// The piece that an iterator stands for; `None` behind the last.

@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::filter::Filter;
 use crate::format::header::cuckoo as header;
 use crate::number;
-use crate::piece::{self, Content, Piece};
+use crate::piece::Piece;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::CuckooFilter;
@@ -28,13 +28,8 @@ const HEADER: i64 = 1;
 /// one. A host that rewrites its log starts with position 0 and writes
 /// `CF.LOADCHUNK key position piece` for each piece.
 pub fn piece(filter: &CuckooFilter, position: u64) -> Option<(i64, Vec<u8>)> {
-    let Piece { next, content } = piece_at(filter, i64::try_from(position).ok()?)?;
-    let data = match content {
-        Content::Made(Reply::Bulk(header)) => header,
-        Content::Made(_) => return None,
-        Content::Bytes(part) => piece::read(part, |offset, max| filter.stream_chunk(offset, max)),
-    };
-    Some((next, data))
+    let piece = piece_at(filter, i64::try_from(position).ok()?)?;
+    piece.into_data(|offset, max| filter.stream_chunk(offset, max))
 }
 
 /// The piece that a position stands for; `None` behind the last.

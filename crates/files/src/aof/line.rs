@@ -9,9 +9,9 @@
 //! something behind it or a negative one, a type of several letters, a key given twice, a name that
 //! is not UTF-8.
 
-use std::fmt::Write;
+use std::borrow::Cow;
 
-use everbloom_resp::split_words;
+use everbloom_resp::{quoted, split_words};
 use thiserror::Error;
 
 /// The longest line, its line feed included.
@@ -155,27 +155,12 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Appends a name, quoted where Redis quotes one; and where it holds a single quote, which Redis
-/// writes plainly and then cannot read.
-pub(super) fn push_name(name: &str, text: &mut String) {
+/// A name, quoted where Redis quotes one; and where it holds a single quote, which Redis writes
+/// plainly and then cannot read.
+pub(super) fn quoted_name(name: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"' | b'\'');
-    if !name.is_empty() && name.bytes().all(plain) {
-        text.push_str(name);
-        return;
+    match !name.is_empty() && name.bytes().all(plain) {
+        true => name.into(),
+        false => quoted(name.as_bytes()).into(),
     }
-    text.push('"');
-    for byte in name.bytes() {
-        match byte {
-            b'\\' | b'"' => text.extend(['\\', char::from(byte)]),
-            b'\n' => text.push_str("\\n"),
-            b'\r' => text.push_str("\\r"),
-            b'\t' => text.push_str("\\t"),
-            0x07 => text.push_str("\\a"),
-            0x08 => text.push_str("\\b"),
-            b' '..=b'~' => text.push(char::from(byte)),
-            // Writing to a String does not fail.
-            other => drop(write!(text, "\\x{other:02x}")),
-        }
-    }
-    text.push('"');
 }

@@ -20,7 +20,7 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
-use super::line::{FileInfo, FileType, MAX_LINE_BYTES, Problem, parse_line, push_name};
+use super::line::{FileInfo, FileType, MAX_LINE_BYTES, Problem, parse_line, quoted_name};
 use crate::storage::Storage;
 
 /// The largest manifest that is read: thousands of times one that a server leaves behind.
@@ -249,9 +249,8 @@ impl Manifest {
             .chain(history)
             .chain(increments)
         {
-            text.push_str("file ");
-            push_name(&info.name, &mut text);
-            let _ = writeln!(text, " seq {} type {kind}", info.seq);
+            let name = quoted_name(&info.name);
+            let _ = writeln!(text, "file {name} seq {} type {kind}", info.seq);
         }
         text
     }

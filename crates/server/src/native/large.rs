@@ -1,8 +1,8 @@
 //! What commands do with values of megabytes: read them, and make them.
 //!
 //! A command says which bytes it answers with, or what it makes, whatever the size. Little is done
-//! at once, under the locks of the command. Much is [`Work`] for another thread: a [`ValueReader`] reads
-//! a value as it was at one moment, while other commands change it.
+//! at once, under the locks of the command. Much is [`Work`] for another thread: a [`ValueReader`]
+//! reads a value as it was at one moment, while other commands change it.
 
 use std::borrow::Cow;
 use std::ops::Range;
