@@ -176,7 +176,7 @@ fn run_admitted(
             let (mut call, mut answers) = executor.call(command, args);
             let outcome = match command.handler {
                 Handler::Exec => transaction::exec(&mut call, &mut answers).map(Outcome::Reply),
-                _ => run::run(&mut call, &mut answers),
+                _ => run::run(&mut call, run::OwnKeys, &mut answers),
             };
             failed = answers.failed;
             if answers.lacks_memory {

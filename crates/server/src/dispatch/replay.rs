@@ -183,7 +183,8 @@ impl Replay for Replayer<'_> {
     fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError> {
         let command = find(args)?;
         let mut failures = Failures::default();
-        if let Some(outcome) = run::run(&mut self.call(command, args), &mut failures) {
+        if let Some(outcome) = run::run(&mut self.call(command, args), run::OwnKeys, &mut failures)
+        {
             failures.reply(outcome.into_reply());
         }
         // The commands after a bad SELECT would change the keys of another database.

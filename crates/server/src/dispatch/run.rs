@@ -23,21 +23,6 @@ use crate::slot::{Stored, any_slot};
 const MAX_WAITS: usize = 2000;
 const WAIT: Duration = Duration::from_millis(2);
 
-/// Locks the keys of a command and runs it. A command on one value writes its answer into
-/// `answers`; any other returns what it comes to.
-pub fn run(call: &mut Call<'_>, answers: &mut dyn Answers) -> Option<Outcome> {
-    run_with(call, OwnKeys, answers)
-}
-
-/// The same for a command whose keys are locked already.
-pub fn run_locked(
-    call: &mut Call<'_>,
-    locked: &mut Locked<'_>,
-    answers: &mut dyn Answers,
-) -> Option<Outcome> {
-    run_with(call, locked, answers)
-}
-
 /// Ends a command whose work is done.
 pub fn finish(call: &mut Call<'_>, mut rest: Rest) -> Outcome {
     let outcome = OwnKeys.change(call, |call, locked| rest(call, locked));
@@ -47,7 +32,7 @@ pub fn finish(call: &mut Call<'_>, mut rest: Rest) -> Outcome {
 }
 
 /// How the keys of a command come to be locked.
-trait Keys {
+pub trait Keys {
     /// Runs work that reads the keys of a command.
     fn read<R>(self, call: &Call<'_>, work: impl FnOnce(View<'_>) -> R) -> R;
 
@@ -60,7 +45,7 @@ trait Keys {
 }
 
 /// The keys of one command, which are locked for it.
-struct OwnKeys;
+pub struct OwnKeys;
 
 impl Keys for OwnKeys {
     fn read<R>(self, call: &Call<'_>, work: impl FnOnce(View<'_>) -> R) -> R {
@@ -110,7 +95,9 @@ impl Keys for &mut Locked<'_> {
     }
 }
 
-fn run_with(call: &mut Call<'_>, keys: impl Keys, answers: &mut dyn Answers) -> Option<Outcome> {
+/// Runs a command on its keys. A command on one value writes its answer into `answers`; any other
+/// returns what it comes to.
+pub fn run(call: &mut Call<'_>, keys: impl Keys, answers: &mut dyn Answers) -> Option<Outcome> {
     let outcome = match call.command.handler {
         Handler::Filter(Function::Bloom(action)) => return run_on(call, action, keys, answers),
         Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, keys, answers),

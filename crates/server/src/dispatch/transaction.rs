@@ -12,7 +12,7 @@ use everbloom_store::keyspace::{Footprint, ViewMut};
 use tracing::warn;
 
 use super::admission::{refused_for_memory, refused_now};
-use super::run::run_locked;
+use super::run;
 use super::sinks::{Encoded, reserve_answers};
 use crate::call::{Call, Handler, Outcome, Registered};
 use crate::config::Settings;
@@ -144,15 +144,12 @@ fn run(
     };
     let start = answers.out.len();
     let mut inner = Call {
-        server: call.server,
-        stats: call.stats,
         settings,
         session: call.session,
-        registry: call.registry,
         command: row,
         args: &args,
-        now: call.now,
         can_wait: false,
+        ..*call
     };
     let begun = Instant::now();
     // The earlier commands may have used all allowed memory.
@@ -160,8 +157,8 @@ fn run(
     let mut lacks_memory = || reserves && !reserve_answers(args.len(), answers.out);
     let refused = refused_for_memory(inner.server, inner.settings, inner.command);
     let refused = refused.or_else(|| lacks_memory().then(error::out_of_memory));
-    let run = || run_locked(&mut inner, locked, answers).map(Outcome::into_reply);
-    let reply = refused.or_else(run);
+    let result = || run::run(&mut inner, locked, answers).map(Outcome::into_reply);
+    let reply = refused.or_else(result);
     if let Some(reply) = reply {
         // HELLO may have changed it.
         answers.protocol = inner.session.protocol;

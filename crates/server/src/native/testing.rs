@@ -66,7 +66,7 @@ impl Bench {
                 return call.command.wrong_arity().into();
             }
             let mut replies = Replies::default();
-            let outcome = run::run(call, &mut replies);
+            let outcome = run::run(call, run::OwnKeys, &mut replies);
             let reply = outcome.map(Outcome::into_reply);
             reply.or(replies.into_last()).unwrap_or(Reply::Null)
         })
@@ -76,7 +76,7 @@ impl Bench {
     pub fn begin(&mut self, args: &[&[u8]]) -> Option<Outcome> {
         self.with_call(registry().find(args[0]).unwrap(), args, |call| {
             call.can_wait = true;
-            run::run(call, &mut Replies::default())
+            run::run(call, run::OwnKeys, &mut Replies::default())
         })
     }
 
