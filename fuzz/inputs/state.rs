@@ -9,7 +9,7 @@ use everbloom::BloomFilter;
 use everbloom::bytes::ReadError;
 use everbloom::host::LayeredFilter;
 
-use crate::stable::{self, Filter};
+use crate::stable::{self, OwnFilter};
 
 #[path = "../../crates/filters/tests/bytes/sealed.rs"]
 mod sealed;
@@ -24,8 +24,8 @@ pub(crate) fn check(file: &[u8]) -> bool {
     let scalable = LayeredFilter::from_bytes(file);
     let fixed = BloomFilter::from_bytes(file);
     match stable::read(Cursor::new(file), file.len() as u64) {
-        Ok(Filter::Growing(filter)) => assert!(scalable == Ok(filter)),
-        Ok(Filter::Fixed(filter)) => assert!(fixed == Ok(filter)),
+        Ok(OwnFilter::Growing(filter)) => assert!(scalable == Ok(filter)),
+        Ok(OwnFilter::Fixed(filter)) => assert!(fixed == Ok(filter)),
         Err(ReadError::Bytes(_)) => {
             // Of two faults each way may name another one.
             assert!(scalable.is_err() && fixed.is_err());

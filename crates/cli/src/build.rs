@@ -12,7 +12,7 @@ use everbloom::{BloomFilter, Layout};
 use everbloom_plot::label;
 
 use crate::failure::{Failure, say};
-use crate::filter::{Filter, Writable, layouts};
+use crate::filter::{OwnFilter, Writable, layouts};
 use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Format::Dcso => file.check_is_of(Some(Program::Dcso))?,
         Format::Everbloom => {
             let grows = match &like {
-                Some(like) => matches!(like, Writable::Own(Filter::Growing(_))),
+                Some(like) => matches!(like, Writable::Own(OwnFilter::Growing(_))),
                 None => args.growing,
             };
             file.check_is_own(grows)?;
@@ -258,7 +258,7 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
             Some(key) => builder.key(key),
             None => builder,
         };
-        builder.build().map(Filter::Growing).map(Writable::Own)
+        builder.build().map(OwnFilter::Growing).map(Writable::Own)
     } else {
         let builder = BloomFilter::builder().layout(layout);
         let builder = builder.capacity(capacity).error_rate(rate);
@@ -266,7 +266,7 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
             Some(key) => builder.key(key),
             None => builder,
         };
-        builder.build().map(Filter::Fixed).map(Writable::Own)
+        builder.build().map(OwnFilter::Fixed).map(Writable::Own)
     };
     made.map_err(|error| Failure::unmade(capacity, error))
 }
@@ -287,10 +287,10 @@ fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
     Ok(filter)
 }
 
-fn empty_like(path: &Path) -> Result<Filter, Failure> {
+fn empty_like(path: &Path) -> Result<OwnFilter, Failure> {
     let made = match FilterFile::look(path)? {
-        Filter::Fixed(filter) => filter.empty_like().map(Filter::Fixed),
-        Filter::Growing(filter) => filter.empty_like().map(Filter::from),
+        OwnFilter::Fixed(filter) => filter.empty_like().map(OwnFilter::Fixed),
+        OwnFilter::Growing(filter) => filter.empty_like().map(OwnFilter::from),
     };
     made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))
 }

@@ -15,7 +15,7 @@ use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader};
 
 use crate::failure::Failure;
-use crate::filter::{Filter, of_pieces};
+use crate::filter::{OwnFilter, of_pieces};
 use crate::filter_file::FilterFile;
 use crate::number::grouped;
 
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if from.is_dir() || args.key.is_some() {
         let mut out = FilterFile::open(to)?;
         out.check_is_of(None)?;
-        let filter = Filter::from(match &args.key {
+        let filter = OwnFilter::from(match &args.key {
             Some(key) => read_key(from, key, args.db)?,
             None => read_pieces(from)?,
         });

@@ -13,7 +13,7 @@ use everbloom::{BloomFilter, InsertError, ItemHash, Layout, Stats, UnionError};
 use crate::description::Description;
 use crate::other::Program;
 use crate::records::chunk::{Chunk, Digest, Hashed};
-pub(crate) use crate::stable::Filter;
+pub(crate) use crate::stable::OwnFilter;
 
 /// Reads a layout on the command line.
 pub(crate) fn layouts() -> impl TypedValueParser<Value = Layout> {
@@ -34,16 +34,16 @@ pub(crate) fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
-impl From<LayeredFilter> for Filter {
+impl From<LayeredFilter> for OwnFilter {
     /// Makes a filter of fixed size if it can, because many programs read only those.
     fn from(filter: LayeredFilter) -> Self {
-        BloomFilter::try_from(filter).map_or_else(Filter::Growing, Filter::Fixed)
+        BloomFilter::try_from(filter).map_or_else(OwnFilter::Growing, OwnFilter::Fixed)
     }
 }
 
 /// A filter that takes records and goes to a file.
 pub(crate) enum Writable {
-    Own(Filter),
+    Own(OwnFilter),
     Dcso(DcsoFilter),
 }
 
@@ -139,11 +139,11 @@ impl Writable {
     }
 }
 
-impl From<Filter> for LayeredFilter {
-    fn from(filter: Filter) -> Self {
+impl From<OwnFilter> for LayeredFilter {
+    fn from(filter: OwnFilter) -> Self {
         match filter {
-            Filter::Fixed(filter) => filter.into(),
-            Filter::Growing(filter) => filter,
+            OwnFilter::Fixed(filter) => filter.into(),
+            OwnFilter::Growing(filter) => filter,
         }
     }
 }
@@ -152,13 +152,13 @@ impl From<Filter> for LayeredFilter {
 macro_rules! either {
     ($filter:expr, $name:ident => $call:expr) => {
         match $filter {
-            Filter::Fixed($name) => $call,
-            Filter::Growing($name) => $call,
+            OwnFilter::Fixed($name) => $call,
+            OwnFilter::Growing($name) => $call,
         }
     };
 }
 
-impl Filter {
+impl OwnFilter {
     /// What hashes for the filter in other threads.
     pub(crate) fn hasher(&self) -> ItemHash {
         either!(self, filter => filter.hasher())
@@ -171,7 +171,7 @@ impl Filter {
     /// Drops what is older than the window, if it has one of our clock.
     pub(crate) fn forget(&mut self) -> Result<(), InsertError> {
         match self {
-            Filter::Growing(filter) if has_our_clock(filter) => {
+            OwnFilter::Growing(filter) if has_our_clock(filter) => {
                 filter.advance_to(now_ms()).map(drop)
             }
             _ => Ok(()),
@@ -186,11 +186,11 @@ impl Filter {
         emit: impl FnMut(bool),
     ) {
         match self {
-            Filter::Growing(filter) if has_our_clock(filter) => {
+            OwnFilter::Growing(filter) if has_our_clock(filter) => {
                 filter.contains_each_at(items, now_ms(), emit);
             }
-            Filter::Growing(filter) => filter.contains_each(items, emit),
-            Filter::Fixed(filter) => filter.contains_each(items, emit),
+            OwnFilter::Growing(filter) => filter.contains_each(items, emit),
+            OwnFilter::Fixed(filter) => filter.contains_each(items, emit),
         }
     }
 
@@ -213,8 +213,8 @@ impl Filter {
 
     pub(crate) fn describe(&self) -> Description {
         let (kind, layers, window) = match self {
-            Filter::Fixed(_) => ("fixed", 1, None),
-            Filter::Growing(filter) => {
+            OwnFilter::Fixed(_) => ("fixed", 1, None),
+            OwnFilter::Growing(filter) => {
                 let kind = match filter.window() {
                     Some(_) => "windowed",
                     None if filter.is_fixed() => "fixed",
@@ -239,16 +239,16 @@ impl Filter {
     /// exceed the rate asked for.
     pub(crate) fn full_error_rate(&self) -> f64 {
         match self {
-            Filter::Fixed(filter) => filter.error_rate(),
-            Filter::Growing(filter) => filter.layers().iter().map(Layer::error_rate).sum(),
+            OwnFilter::Fixed(filter) => filter.error_rate(),
+            OwnFilter::Growing(filter) => filter.layers().iter().map(Layer::error_rate).sum(),
         }
     }
 
     /// Whether it was not made for what it holds, so that a high error rate is no chance.
     pub(crate) fn is_overfull(&self) -> bool {
         let is_over = match self {
-            Filter::Fixed(filter) => filter.len() > filter.capacity(),
-            Filter::Growing(filter) => {
+            OwnFilter::Fixed(filter) => filter.len() > filter.capacity(),
+            OwnFilter::Growing(filter) => {
                 let mut layers = filter.layers().iter();
                 layers.any(|layer| layer.len() > layer.capacity())
             }

@@ -15,7 +15,7 @@ use everbloom::dcso::DcsoFilter;
 use everbloom::host::LayeredFilter;
 
 use crate::failure::Failure;
-use crate::filter::{Filter, Writable};
+use crate::filter::{OwnFilter, Writable};
 use crate::other::{self, Other, Program};
 use crate::records::unpack::GZIP;
 use crate::stable;
@@ -59,7 +59,7 @@ fn locked(path: &Path) -> Failure {
 /// The filter of a file.
 #[derive(Debug)]
 pub(crate) enum Found {
-    Own(Filter),
+    Own(OwnFilter),
     Other(Other),
 }
 
@@ -97,7 +97,7 @@ impl FilterFile {
     }
 
     /// Reads the filter of a file that others may use meanwhile: they replace it in one step.
-    pub(crate) fn look(path: &Path) -> Result<Filter, Failure> {
+    pub(crate) fn look(path: &Path) -> Result<OwnFilter, Failure> {
         Self::open_unlocked(path)?.read_any()
     }
 
@@ -176,8 +176,8 @@ impl FilterFile {
             return Ok(None);
         }
         match self.read_any()? {
-            Filter::Growing(filter) => Ok(Some(filter)),
-            Filter::Fixed(_) => Err(unusable(
+            OwnFilter::Growing(filter) => Ok(Some(filter)),
+            OwnFilter::Fixed(_) => Err(unusable(
                 &self.path,
                 "holds a filter of fixed size, and dedup needs one that grows; name another file",
             )),
@@ -185,7 +185,7 @@ impl FilterFile {
     }
 
     /// Reads the filter. All of it is checked.
-    pub(crate) fn read_any(&mut self) -> Result<Filter, Failure> {
+    pub(crate) fn read_any(&mut self) -> Result<OwnFilter, Failure> {
         self.read_own()?.map_err(|program| {
             let why = format!(
                 "is a filter of {}, whose bits fit none of ours; build a filter of what was put \
@@ -197,7 +197,7 @@ impl FilterFile {
     }
 
     /// Reads the filter, unless another program wrote it.
-    fn read_own(&mut self) -> Result<Result<Filter, Program>, Failure> {
+    fn read_own(&mut self) -> Result<Result<OwnFilter, Program>, Failure> {
         if self.is_empty {
             return Err(unusable(
                 &self.path,

@@ -8,7 +8,7 @@ use everbloom::{ShrinkError, UnionError};
 use everbloom_plot::label::percent;
 
 use crate::failure::{Failure, say};
-use crate::filter::{Filter, Writable};
+use crate::filter::{OwnFilter, Writable};
 use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
@@ -207,7 +207,7 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let mut file = FilterFile::open(path)?;
-    let Filter::Fixed(mut filter) = file.read_any()? else {
+    let OwnFilter::Fixed(mut filter) = file.read_any()? else {
         return Err(Failure::Other(format!(
             "{} has layers, and only a filter of one can be shrunk; build it again with \
              --capacity, without --growing",

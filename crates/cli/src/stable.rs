@@ -20,15 +20,15 @@ const GROWING: u8 = 2;
 /// Where the header has the length of the whole.
 const LENGTH_AT: usize = 48;
 
-/// A filter of either type.
+/// A filter of ours, of either type.
 #[derive(Debug)]
-pub(crate) enum Filter {
+pub(crate) enum OwnFilter {
     Fixed(BloomFilter),
     Growing(LayeredFilter),
 }
 
 /// Reads the filter of a file that has `found` bytes. All of it is checked.
-pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<Filter, ReadError> {
+pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<OwnFilter, ReadError> {
     let mut header = read_header(&mut file)?;
     let length = header.get(LENGTH_AT..).and_then(<[u8]>::first_chunk);
     if length.is_some_and(|bytes| u64::from_le_bytes(*bytes) == found) {
@@ -36,11 +36,11 @@ pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<Filter, Rea
         match LayeredFilter::read_from(header.chain(&mut file)) {
             Err(ReadError::Bytes(BytesError::Kind)) => {
                 file.seek(SeekFrom::Start(0))?;
-                return BloomFilter::read_from(file).map(Filter::Fixed);
+                return BloomFilter::read_from(file).map(OwnFilter::Fixed);
             }
             // Old versions have another number there. Only the header was read.
             Err(ReadError::Bytes(BytesError::Old(_))) => {}
-            growing => return growing.map(Filter::Growing),
+            growing => return growing.map(OwnFilter::Growing),
         }
     }
     // The file is damaged, of an old version, or something else. The check of bytes in memory says
@@ -53,8 +53,8 @@ pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<Filter, Rea
     }
     file.read_to_end(&mut header)?;
     match LayeredFilter::from_bytes(&header) {
-        Err(BytesError::Kind) => Ok(Filter::Fixed(BloomFilter::from_bytes(&header)?)),
-        growing => Ok(Filter::Growing(growing?)),
+        Err(BytesError::Kind) => Ok(OwnFilter::Fixed(BloomFilter::from_bytes(&header)?)),
+        growing => Ok(OwnFilter::Growing(growing?)),
     }
 }
 

@@ -11,7 +11,7 @@ use super::Args;
 use super::transfer::{self, CopiedKey, Passes, Target, moved};
 use crate::client::Url;
 use crate::failure::Failure;
-use crate::filter::{Filter, of_pieces};
+use crate::filter::{OwnFilter, of_pieces};
 use crate::filter_file::FilterFile;
 use crate::progress::Progress;
 use crate::servers::difference::Change;
@@ -40,7 +40,7 @@ pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool
     }
     let mut server = Server::connect(&from.url, &args.server, READABLE)?;
     let (filter, bytes, changed) = fetch(&mut server, &from.key, &progress)?;
-    let filter = Filter::from(filter);
+    let filter = OwnFilter::from(filter);
     file.save(|to| filter.write_to(to))?;
     Ok((bytes, changed))
 }
