@@ -193,8 +193,8 @@ impl Store {
         let mut record = self.journal.record();
         for number in 0..self.keyspace.databases() {
             let removed = shard.db_mut(number).remove_expired(now.ms, &mut budget);
+            // Who watches a key found it expired, or notices that it is gone.
             for (key, _) in &removed {
-                shard.touch(self.keyspace.key(number, key));
                 record.expired(number, key);
             }
             let db = shard.db_mut(number);

@@ -15,11 +15,11 @@ use smallvec::SmallVec;
 
 use super::fixed::BloomFilter;
 use super::group::{Group, is_one_at_most};
+use super::options::Options;
 use super::stats::Stats;
 use super::window::{Generation, MaybeWindow, Span, Window};
 use crate::bits::memory::spilled;
 use crate::error::InsertError;
-use crate::formats::redisbloom::Options;
 use crate::hash::item::Item;
 use crate::hash::item_hash::ItemHash;
 use crate::hash::valkey::ValkeyBloom;

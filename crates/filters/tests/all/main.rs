@@ -20,6 +20,7 @@ mod bytes;
 mod common;
 mod cuckoo;
 mod dcso;
+mod floors;
 mod gate;
 mod golden;
 mod guava;

@@ -5,9 +5,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::bloom::layered::LayeredFilter;
+use crate::bloom::options::Options;
 use crate::bloom::window::{Generation, Span, Window};
 use crate::error::BuildError;
-use crate::formats::redisbloom::Options;
 use crate::hash::Key;
 use crate::hash::valkey::ValkeyBloom;
 use crate::layer::Layer;
