@@ -6,6 +6,7 @@ pub(crate) mod builder;
 pub(crate) mod fixed;
 mod generations;
 pub(crate) mod group;
+pub(crate) mod insertion;
 pub(crate) mod layered;
 pub(crate) mod options;
 pub(crate) mod scalable;

@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 use core::ops::ControlFlow;
 
-use super::layered::{Inserted, LayeredFilter};
+use super::insertion::Inserted;
+use super::layered::LayeredFilter;
 use super::sets::UnionError;
 use super::stats::Stats;
 use super::window::Window;

@@ -1,0 +1,290 @@
+//! How items enter the layers of a filter, one by one and in groups, and how the filter grows.
+
+use core::convert::Infallible;
+use core::ops::ControlFlow;
+
+use super::group::{Group, is_one_at_most};
+use super::layered::LayeredFilter;
+use super::window::{MaybeWindow, Span};
+use crate::error::InsertError;
+use crate::hash::DoubleHash;
+use crate::hash::item::Item;
+use crate::layer::Layer;
+use crate::sizing::BlockedSize;
+
+/// What an insertion has done. [Example](LayeredFilter::try_insert_each).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// The filter did not have the item.
+    New,
+    /// Only older generations of a [window](crate::WindowedBloomFilter) had it. It is in the
+    /// newest now.
+    Renewed,
+    /// Nothing: the filter had it.
+    Known,
+}
+
+impl<W: MaybeWindow> LayeredFilter<W> {
+    /// As [`ScalableBloomFilter::insert`](crate::ScalableBloomFilter::insert).
+    pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
+        let pair = self.hash(item);
+        let Ok(inserted) = self.insert_if_new(pair, Self::insert_surely);
+        inserted == Inserted::New
+    }
+
+    /// As [`ScalableBloomFilter::try_insert`](crate::ScalableBloomFilter::try_insert).
+    ///
+    /// # Errors
+    ///
+    /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
+    pub fn try_insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
+        let insert = |filter: &mut Self, pair| filter.insert_new(pair, u64::MAX);
+        let inserted = self.insert_if_new(self.hash(item), insert)?;
+        Ok(inserted == Inserted::New)
+    }
+
+    /// [`insert`](Self::insert) for each item in turn, faster than one by one. Calls `emit` with
+    /// whether the item is new. It reads ahead in the iterator.
+    pub fn insert_each(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        mut emit: impl FnMut(bool),
+    ) {
+        self.insert_groups(items.into_iter(), Self::insert_surely, |Ok(inserted)| {
+            emit(inserted == Inserted::New);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Calls `emit` with what [`try_insert`](Self::try_insert) of each item in turn has done; when
+    /// `emit` breaks, the items after that one are not inserted. It may read ahead in the iterator.
+    /// An item that would need a new layer of more than `max_layer_bytes` is refused.
+    ///
+    /// ```
+    /// use everbloom::InsertError;
+    /// use everbloom::host::{Inserted, LayeredFilter};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let mut seen = LayeredFilter::builder().capacity(1).build()?;
+    /// let mut replies = Vec::new();
+    /// seen.try_insert_each(["a", "b"], 0, |reply| {
+    ///     replies.push(reply);
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert_eq!(replies, [Ok(Inserted::New), Err(InsertError::CannotGrow)]);
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    pub fn try_insert_each(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        max_layer_bytes: u64,
+        emit: impl FnMut(Result<Inserted, InsertError>) -> ControlFlow<()>,
+    ) {
+        let insert = |filter: &mut Self, pair| filter.insert_new(pair, max_layer_bytes);
+        self.insert_groups(items.into_iter(), insert, emit);
+    }
+
+    /// `insert` takes an item that is not in the newest generation.
+    #[inline]
+    fn insert_groups<E>(
+        &mut self,
+        items: impl Iterator<Item: Item>,
+        mut insert: impl FnMut(&mut Self, DoubleHash) -> Result<(), E>,
+        mut emit: impl FnMut(Result<Inserted, E>) -> ControlFlow<()>,
+    ) {
+        if is_one_at_most(&items) {
+            for item in items {
+                let pair = self.hash(&item);
+                let reply = self.insert_if_new(pair, &mut insert);
+                if emit(reply).is_break() {
+                    return;
+                }
+            }
+            return;
+        }
+        let mut items = items;
+        let hasher = self.hasher().0;
+        let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
+        let mut more = now.fill(&mut items, &hasher);
+        let mut far = now.prefetch_blocks(&self.layers);
+        while more {
+            more = next.fill(&mut items, &hasher);
+            let far_next = next.prefetch_blocks(&self.layers);
+            let began = self.began();
+            let (older, current) = self.layers.split_at(self.past());
+            let found = now.contained_before_insert(current, far.min(current.len()));
+            let renewed = match older {
+                [] => 0,
+                _ => now.contained_in_any(older, now.all() & !found),
+            };
+            let mut is_outdated = false;
+            let newest = self.layers.len().saturating_sub(1);
+            for (index, &pair) in now.pairs().iter().enumerate() {
+                // Items found before are still found. The others can only be in the layer that was
+                // the newest and in later ones: an earlier item of the group may have set their
+                // bits there.
+                let done = match renewed >> index & 1 {
+                    1 => Inserted::Renewed,
+                    _ => Inserted::New,
+                };
+                let reply = if is_outdated {
+                    self.insert_if_new(pair, &mut insert)
+                } else if found >> index & 1 == 1 {
+                    Ok(Inserted::Known)
+                } else if let Some(new) = self.insert_where_room(newest, pair, Layer::insert_if_new)
+                {
+                    Ok(if new { done } else { Inserted::Known })
+                } else if self.found_from(newest, pair) {
+                    Ok(Inserted::Known)
+                } else {
+                    let inserted = insert(self, pair);
+                    // A new generation makes what was found in the layers out of date.
+                    is_outdated = self.began() != began;
+                    inserted.map(|()| done)
+                };
+                if emit(reply).is_break() {
+                    return;
+                }
+            }
+            core::mem::swap(&mut now, &mut next);
+            far = far_next;
+        }
+    }
+
+    /// Inserts an item that is in none of the layers before number `newest`, if that layer is still
+    /// the newest, has room and has no captures; whether the item was new.
+    #[inline]
+    fn insert_where_room(
+        &mut self,
+        newest: usize,
+        pair: DoubleHash,
+        insert: impl FnOnce(&mut Layer, DoubleHash) -> bool,
+    ) -> Option<bool> {
+        let is_newest = self.layers.len() == newest + 1;
+        let layer = self.layers.get_mut(newest)?;
+        if !is_newest || layer.is_full() || self.capture.is_active() || self.items == u64::MAX {
+            return None;
+        }
+        let new = insert(layer, pair);
+        self.items += u64::from(new);
+        Some(new)
+    }
+
+    /// Inserts an item, if it is not in the newest generation. `insert` takes an item that is not
+    /// in there.
+    #[inline]
+    fn insert_if_new<E>(
+        &mut self,
+        pair: DoubleHash,
+        insert: impl FnOnce(&mut Self, DoubleHash) -> Result<(), E>,
+    ) -> Result<Inserted, E> {
+        // One pass over the only layer tests and inserts.
+        if let Some(new) = self.insert_where_room(0, pair, Layer::insert_unless_known) {
+            return Ok(if new { Inserted::New } else { Inserted::Known });
+        }
+        self.insert_unless_found(pair, insert)
+    }
+
+    /// The same, after a search of all layers.
+    #[inline(never)]
+    fn insert_unless_found<E>(
+        &mut self,
+        pair: DoubleHash,
+        insert: impl FnOnce(&mut Self, DoubleHash) -> Result<(), E>,
+    ) -> Result<Inserted, E> {
+        let past = self.past();
+        if self.found_from(past, pair) {
+            return Ok(Inserted::Known);
+        }
+        let older = self.layers.iter().take(past);
+        let done = match older.rev().any(|layer| layer.contains(pair)) {
+            true => Inserted::Renewed,
+            false => Inserted::New,
+        };
+        insert(self, pair).map(|()| done)
+    }
+
+    /// Inserts an item that is not in the newest generation.
+    #[inline]
+    fn insert_new(&mut self, pair: DoubleHash, max_layer_bytes: u64) -> Result<(), InsertError> {
+        if self.layers.last().is_none_or(Layer::is_full) {
+            self.make_room(max_layer_bytes)?;
+        }
+        self.insert_into_newest(pair);
+        Ok(())
+    }
+
+    /// As [`insert_new`](Self::insert_new), into the newest layer when there is no room.
+    #[inline]
+    fn insert_surely(&mut self, pair: DoubleHash) -> Result<(), Infallible> {
+        if self.insert_new(pair, u64::MAX).is_err() {
+            self.insert_into_newest(pair);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn insert_into_newest(&mut self, pair: DoubleHash) {
+        let newest = self.layers.len().saturating_sub(1);
+        if let Some(layer) = self.layers.last_mut() {
+            if self.capture.is_active() {
+                let bytes = layer.as_bytes();
+                layer.note_insert(pair, |byte| {
+                    self.capture.note(newest, &bytes, byte..byte + 1);
+                });
+            }
+            match self.items.checked_add(1) {
+                Some(items) => {
+                    layer.insert(pair);
+                    self.items = items;
+                }
+                // The sum of the layers' counts must stay the filter's count.
+                None => layer.insert_uncounted(pair),
+            }
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, max_layer_bytes: u64) -> Result<(), InsertError> {
+        match self.window() {
+            Some(window) if window.span == Span::Items => self.advance(1, 0),
+            _ if self.is_fixed() => Err(InsertError::Full),
+            _ => self.grow(max_layer_bytes),
+        }
+    }
+
+    fn grow(&mut self, max_bytes: u64) -> Result<(), InsertError> {
+        let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
+        let size = match (newest.key(), newest.valkey_bloom(), self.window()) {
+            (None, Some(valkey), _) => {
+                let (number, capacity) = (self.layers.len(), newest.capacity());
+                valkey.next_size(number, capacity, self.error_rate(), self.expansion)
+            }
+            (None, None, _) => newest.size().next(self.expansion, self.options.rounding()),
+            (Some(_), _, Some(window)) => self.next_in_generation(window),
+            (Some(_), _, None) => {
+                let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
+                // A union may have exceeded the given error rate.
+                let left = (self.error_rate() - taken).max(newest.error_rate() / 2.0);
+                let size = BlockedSize::of_layer(newest.size()).next(self.expansion, left);
+                size.map(BlockedSize::as_layer)
+            }
+        };
+        let layer = size.and_then(|size| newest.like(&size, max_bytes).ok());
+        let layer = layer.ok_or(InsertError::CannotGrow)?;
+        self.layers
+            .try_reserve_exact(1)
+            .map_err(|_| InsertError::CannotGrow)?;
+        self.layers.push(layer);
+        self.note_growth();
+        Ok(())
+    }
+}
+
+impl<T: Item, W: MaybeWindow> Extend<T> for LayeredFilter<W> {
+    /// [`insert`](LayeredFilter::insert) for each item, as fast as
+    /// [`insert_each`](LayeredFilter::insert_each).
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        self.insert_each(items, drop);
+    }
+}
