@@ -16,8 +16,9 @@
 //!   while it runs, huge pages for large filters.
 //! - `libm`: what the crate needs beside `alloc` where there is no `std`, with
 //!   `default-features = false`.
-//! - `serde`: `Serialize` and `Deserialize` for all filters but the atomic one, as their stable bytes;
-//!   as base64 in formats that people read, such as JSON.
+//! - `serde`: `Serialize` and `Deserialize` for `BloomFilter`, `ScalableBloomFilter`,
+//!   `WindowedBloomFilter` and `CuckooFilter`: as their stable bytes, and as base64 in formats that
+//!   people read, such as JSON.
 #![no_std]
 
 extern crate alloc;

@@ -12,7 +12,8 @@ use crate::hash::{DoubleHash, HashWidth, Key};
 use crate::layer::Layer;
 use crate::layer::layout::Layout;
 
-/// A Bloom filter of fixed size.
+/// A Bloom filter of fixed size, the smallest and fastest: for a number of items that you know, or its
+/// upper bound.
 ///
 /// ```
 /// use everbloom::BloomFilter;
@@ -33,7 +34,7 @@ use crate::layer::layout::Layout;
 ///
 /// It takes any [`Item`]: text, bytes, numbers, tuples, and more through [`Hashed`](crate::Hashed).
 /// In the classic layout its bits are those of a non-scaling filter of RedisBloom with the same
-/// parameters; `From` converts it to a scalable filter, which has dumps.
+/// parameters; [`LayeredFilter`](crate::host::LayeredFilter), which it converts to, has dumps.
 ///
 /// It never refuses an item. Beyond its capacity the error rate rises: from 0.1 % to 5.6 % at twice
 /// the capacity, see [`textbook::error_rate`](crate::sizing::textbook::error_rate).

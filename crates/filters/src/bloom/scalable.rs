@@ -11,8 +11,8 @@ use crate::hash::Key;
 use crate::hash::item::Item;
 use crate::layer::layout::Layout;
 
-/// A Bloom filter that grows: a chain of layers, each larger than the one before and with a smaller
-/// error rate.
+/// A Bloom filter that grows, for a number of items that you do not know: a chain of layers, each
+/// larger than the one before and with a smaller error rate.
 ///
 /// ```
 /// use everbloom::ScalableBloomFilter;

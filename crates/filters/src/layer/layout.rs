@@ -15,7 +15,8 @@ use crate::sizing::BlockedSize;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// RedisBloom's layout, bit for bit: spread over the whole bit array.
+    /// RedisBloom's layout, bit for bit: spread over the whole bit array. Take it to exchange filters
+    /// with RedisBloom.
     Classic,
     /// All in one block of 512 bits, which is a cache line, chosen by a keyed hash: several times
     /// faster, and safe from items crafted to collide, for a few per cent more bits. The default.
