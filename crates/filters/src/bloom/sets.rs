@@ -11,10 +11,7 @@ use crate::layer::Layer;
 use crate::layer::capture::Capture;
 use crate::layer::layout::Layout;
 use crate::math::saturating_sum;
-use crate::sizing::BlockedSize;
-
-/// Bytes of a block.
-const BLOCK: usize = BlockedSize::BLOCK_BITS as usize / 8;
+use crate::sizing::{BLOCK, BlockedSize};
 
 /// Why two filters cannot be united or intersected: a parameter in which they differ.
 ///

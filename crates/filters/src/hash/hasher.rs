@@ -16,7 +16,7 @@ pub(crate) enum Hasher {
 /// The kind of an item that is not bytes. It enters the hash, so that no such item equals an item
 /// of bytes. A length of bytes never has the highest bit.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ItemKind {
     /// A whole number of at least 0.
     Number = 0x80,
     /// A whole number below 0.
@@ -27,7 +27,7 @@ pub enum Kind {
     Stream = 0x83,
 }
 
-impl Kind {
+impl ItemKind {
     /// The kind where the highest byte of a length is.
     #[inline]
     pub(super) fn tag(self) -> u64 {
@@ -51,17 +51,17 @@ impl ItemHasher for CuckooHash {}
 pub(crate) struct CuckooHash;
 
 pub(crate) mod sealed {
-    use super::{DoubleHash, Kind};
+    use super::{DoubleHash, ItemKind};
 
     /// How one layout hashes.
     pub trait Scheme {
         /// The hash of an item that is bytes; or of two or four numbers, little-endian, that are an
         /// item of this kind.
-        fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash;
+        fn bytes(&self, bytes: &[u8], kind: Option<ItemKind>) -> DoubleHash;
 
         /// The hash of everything hashed into `self` so far and of a further part.
         #[inline]
-        fn chain(&self, so_far: DoubleHash, part: DoubleHash, kind: Kind) -> DoubleHash {
+        fn chain(&self, so_far: DoubleHash, part: DoubleHash, kind: ItemKind) -> DoubleHash {
             let mut numbers = [0; 32];
             let parts = [so_far.a, so_far.b, part.a, part.b];
             let (places, _) = numbers.as_chunks_mut::<8>();
@@ -75,7 +75,7 @@ pub(crate) mod sealed {
 
 impl sealed::Scheme for HashWidth {
     #[inline]
-    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash {
+    fn bytes(&self, bytes: &[u8], kind: Option<ItemKind>) -> DoubleHash {
         match kind {
             None => DoubleHash::new(bytes, *self),
             Some(kind) => DoubleHash::seeded(bytes, *self, kind.tag()),
@@ -85,15 +85,15 @@ impl sealed::Scheme for HashWidth {
 
 impl sealed::Scheme for ValkeyBloom {
     #[inline]
-    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash {
-        let [a, b] = self.hash(kind.map_or(bytes.len() as u64, Kind::tag), bytes);
+    fn bytes(&self, bytes: &[u8], kind: Option<ItemKind>) -> DoubleHash {
+        let [a, b] = self.hash(kind.map_or(bytes.len() as u64, ItemKind::tag), bytes);
         DoubleHash { a, b }
     }
 }
 
 impl sealed::Scheme for Secrets {
     #[inline]
-    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash {
+    fn bytes(&self, bytes: &[u8], kind: Option<ItemKind>) -> DoubleHash {
         match kind {
             None => self.hash(bytes),
             Some(kind) => self.finish(self.product_of(bytes), kind.tag()),
@@ -103,8 +103,8 @@ impl sealed::Scheme for Secrets {
 
 impl sealed::Scheme for CuckooHash {
     #[inline]
-    fn bytes(&self, bytes: &[u8], kind: Option<Kind>) -> DoubleHash {
-        let a = murmur64a(bytes, kind.map_or(0, Kind::tag));
+    fn bytes(&self, bytes: &[u8], kind: Option<ItemKind>) -> DoubleHash {
+        let a = murmur64a(bytes, kind.map_or(0, ItemKind::tag));
         DoubleHash { a, b: 0 }
     }
 }

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-use crate::hash::{DoubleHash, ItemHasher, Kind};
+use crate::hash::{DoubleHash, ItemHasher, ItemKind};
 
 /// A value that can be inserted into a filter and looked up in it.
 ///
@@ -89,7 +89,7 @@ pub struct Hashed<T>(pub T);
 impl<T: Hash> Item for Hashed<T> {
     #[inline]
     fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash {
-        let so_far = hasher.bytes(&[0; 16], Some(Kind::Stream));
+        let so_far = hasher.bytes(&[0; 16], Some(ItemKind::Stream));
         let mut stream = Stream { hasher, so_far };
         self.0.hash(&mut stream);
         stream.so_far
@@ -107,7 +107,7 @@ impl<H: ItemHasher> Stream<'_, H> {
     #[inline]
     fn take(&mut self, part: &impl Item) {
         let part = part.hash_with(self.hasher);
-        self.so_far = self.hasher.chain(self.so_far, part, Kind::Stream);
+        self.so_far = self.hasher.chain(self.so_far, part, ItemKind::Stream);
     }
 }
 
@@ -171,7 +171,7 @@ macro_rules! numbers {
                     reason = "one text for all types; none is wider than the widest"
                 )]
                 fn hash_with<H: ItemHasher>(&self, hasher: &H) -> DoubleHash {
-                    let kind = if *self < 0 { Kind::Negative } else { Kind::Number };
+                    let kind = if *self < 0 { ItemKind::Negative } else { ItemKind::Number };
                     hasher.bytes(&(*self as $widest).to_le_bytes(), Some(kind))
                 }
             }
@@ -216,7 +216,7 @@ macro_rules! tuples {
                     let so_far = DoubleHash { a: $count, b: 0 };
                     $(
                         let part = $name.hash_with(hasher);
-                        let so_far = hasher.chain(so_far, part, Kind::Tuple);
+                        let so_far = hasher.chain(so_far, part, ItemKind::Tuple);
                     )*
                     so_far
                 }

@@ -22,7 +22,7 @@ pub(crate) mod valkey;
 pub use hasher::ItemHasher;
 #[cfg(test)]
 pub(crate) use hasher::sealed;
-pub(crate) use hasher::{CuckooHash, Hasher, Kind};
+pub(crate) use hasher::{CuckooHash, Hasher, ItemKind};
 pub use keyed::Key;
 pub(crate) use keyed::{Secrets, split_mix};
 pub(crate) use modulus::Modulus;

@@ -10,12 +10,11 @@ use crate::bloom::window::MaybeWindow;
 use crate::layer::Layer;
 use crate::layer::layout::Layout;
 use crate::math::{exp_m1, ln_1p, powf, saturating_sum, sqrt};
-use crate::sizing::LayerSize;
+use crate::sizing::{BLOCK, LayerSize};
 
 /// The most blocks of a filter that are read: one megabyte.
 const MAX_SAMPLED_BLOCKS: u64 = 16_384;
-const BLOCK_BYTES: usize = 64;
-const BLOCK_BITS: f64 = 512.0;
+const BLOCK_BITS: f64 = 8.0 * BLOCK as f64;
 
 /// The reported error in standard errors: 99.7 % of all samples are closer to the true value.
 const STANDARD_ERRORS: f64 = 3.0;
@@ -92,7 +91,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
 }
 
 fn blocks(layer: &Layer) -> u64 {
-    layer.bytes().div_ceil(BLOCK_BYTES as u64)
+    layer.bytes().div_ceil(BLOCK as u64)
 }
 
 /// A layer measured by `share` of its blocks, or by all if it has no more.
@@ -143,7 +142,7 @@ struct Mean {
 impl Mean {
     /// Measures `share` of the blocks by their fill. An item more adds `item` to it.
     fn of(bytes: &[u8], share: u64, item: f64, measure: impl Fn(f64) -> f64) -> Mean {
-        let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
+        let (blocks, _) = bytes.as_chunks::<BLOCK>();
         let (mut fills, mut sum, mut squares, mut fullest) = (0.0, 0.0, 0.0, 0.0_f64);
         for block in positions(blocks.len(), share).filter_map(|at| blocks.get(at)) {
             let fill = count_ones(block) as f64 / BLOCK_BITS;

@@ -25,8 +25,8 @@ use crate::math::{ln, power, sqrt, whole};
 /// the items of one lie a little less evenly than those of another.
 const SIZED_FOR: f64 = 0.99;
 
-/// Bytes of a block.
-const BLOCK_BYTES: u64 = (BlockedSize::BLOCK_BITS / 8) as u64;
+/// Bytes of a block, which is a cache line.
+pub(crate) const BLOCK: usize = BlockedSize::BLOCK_BITS as usize / 8;
 /// The most items a block may hold on average: at a single hash, an error rate of 0.9998.
 const MAX_LOAD: f64 = 4096.0;
 
@@ -96,7 +96,7 @@ impl BlockedSize {
             capacity,
             error_rate,
             hashes,
-            bytes: blocks * BLOCK_BYTES,
+            bytes: blocks * BLOCK as u64,
         })
     }
 
@@ -133,7 +133,7 @@ impl BlockedSize {
             capacity,
             error_rate: rate.clamp(Self::MIN_RATE, 1.0_f64.next_down()),
             hashes,
-            bytes: blocks * BLOCK_BYTES,
+            bytes: blocks * BLOCK as u64,
         })
     }
 

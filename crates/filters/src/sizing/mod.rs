@@ -23,5 +23,6 @@ mod blocked;
 mod classic;
 pub mod textbook;
 
+pub(crate) use blocked::BLOCK;
 pub use blocked::BlockedSize;
 pub use classic::{LayerSize, RATE_CAP, Rounding};

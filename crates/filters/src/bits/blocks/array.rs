@@ -11,9 +11,7 @@ use core::sync::atomic::AtomicU64;
 
 use crate::bits::memory::{AllocError, prefetch, zeroed};
 use crate::bits::pages;
-
-/// Bytes of a block, which is a cache line.
-pub(crate) const BLOCK: usize = 64;
+use crate::sizing::BLOCK;
 
 /// One block. Bit `p` is bit `p % 8`, least significant first, of byte `p / 8`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::array::{BLOCK, BlockArray};
+use super::array::BlockArray;
 use super::functions::Blocks;
 use super::kernel::Kernel;
 use super::lanes::Lanes;
@@ -10,7 +10,7 @@ use crate::bits::array::count_ones;
 use crate::bits::fill::Fill;
 use crate::error::BuildError;
 use crate::hash::{DoubleHash, Key, Secrets};
-use crate::sizing::BlockedSize;
+use crate::sizing::{BLOCK, BlockedSize};
 
 /// From how many bytes on a prefetch pays: more than the nearest caches hold.
 const FAR: usize = 2 << 20;

@@ -1,10 +1,11 @@
 //! The blocks of a layer in borrowed bytes, which need not be aligned.
 
-use super::array::{BLOCK, Block, index_of};
+use super::array::{Block, index_of};
 use super::kernel::Kernel;
 use super::lanes::Lanes;
 use crate::bits::memory::prefetch;
 use crate::hash::DoubleHash;
+use crate::sizing::BLOCK;
 
 /// Borrowed blocks, and the way they are tested.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::head::{BLOCK, MAGIC, VERSION, checksum_of, end_block, padded, verify, version};
+use super::head::{MAGIC, RECORD, VERSION, checksum_of, end_record, padded, verify, version};
 use super::input::Input;
 use crate::cuckoo::CuckooFilter;
 use crate::cuckoo::parts::CuckooParts;
@@ -33,8 +33,8 @@ impl CuckooFilter {
         let slots = self.tables.iter().map(|table| &*table.slots);
         let lengths = slots
             .clone()
-            .map(|slots| slots.len().next_multiple_of(BLOCK));
-        let len = BLOCK * (1 + self.tables.len()) + lengths.sum::<usize>();
+            .map(|slots| slots.len().next_multiple_of(RECORD));
+        let len = RECORD * (1 + self.tables.len()) + lengths.sum::<usize>();
         let mut out = Vec::with_capacity(len);
         out.extend(MAGIC);
         out.extend(VERSION.to_le_bytes());
@@ -47,14 +47,14 @@ impl CuckooFilter {
         out.extend(parts.removed.to_le_bytes());
         out.extend(parts.buckets.to_le_bytes());
         out.extend((len as u64).to_le_bytes());
-        let mut seed = end_block(&mut out, 0);
+        let mut seed = end_record(&mut out, 0);
         for slots in slots.clone() {
             out.extend(murmur64a(slots, 0).to_le_bytes());
-            seed = end_block(&mut out, seed);
+            seed = end_record(&mut out, seed);
         }
         for slots in slots {
             out.extend(slots);
-            out.resize(out.len().next_multiple_of(BLOCK), 0);
+            out.resize(out.len().next_multiple_of(RECORD), 0);
         }
         out
     }
@@ -86,10 +86,10 @@ impl CuckooFilter {
         let mut checksums = Vec::new();
         let mut seed = checksum_of(&header);
         for _ in 0..parts.tables {
-            let block = input.take()?;
-            verify(&block, seed)?;
-            seed = checksum_of(&block);
-            let mut fields = Input(&block);
+            let record = input.take()?;
+            verify(&record, seed)?;
+            seed = checksum_of(&record);
+            let mut fields = Input(&record);
             checksums.push(fields.u64()?);
             fields.zeros::<48>()?;
         }
@@ -97,7 +97,7 @@ impl CuckooFilter {
         for (number, checksum) in (0..parts.tables).zip(checksums) {
             let (_, slots) = parts.table(number).ok_or(BytesError::Truncated)?;
             let slots = usize::try_from(slots).map_err(|_| BytesError::Truncated)?;
-            let (slots, padding) = (input.slice(slots)?, slots.next_multiple_of(BLOCK) - slots);
+            let (slots, padding) = (input.slice(slots)?, slots.next_multiple_of(RECORD) - slots);
             if murmur64a(slots, 0) != checksum {
                 let layer = number.into();
                 return Err(BytesError::BitsChecksum { layer });
@@ -112,7 +112,7 @@ impl CuckooFilter {
 }
 
 /// The fields of the header, and the length that it names.
-fn parts_of(header: &[u8; BLOCK]) -> Result<(CuckooParts, u64), BytesError> {
+fn parts_of(header: &[u8; RECORD]) -> Result<(CuckooParts, u64), BytesError> {
     verify(header, 0)?;
     let mut input = Input(header);
     input.take::<{ MAGIC.len() + size_of::<u16>() }>()?;
@@ -136,7 +136,7 @@ fn parts_of(header: &[u8; BLOCK]) -> Result<(CuckooParts, u64), BytesError> {
 
 /// The bytes of a filter of these parts, if they are countable.
 fn len_of(parts: &CuckooParts) -> Option<u64> {
-    let head = (1 + u64::from(parts.tables)) * BLOCK as u64;
+    let head = (1 + u64::from(parts.tables)) * RECORD as u64;
     (0..parts.tables).try_fold(head, |sum, number| {
         let (_, slots) = parts.table(number)?;
         sum.checked_add(padded(slots)?)

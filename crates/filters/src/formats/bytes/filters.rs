@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::head::{self, BLOCK, Kind};
+use super::head::{self, FilterType, RECORD};
 use super::old;
 use super::view::BloomView;
 use crate::bits::pages;
@@ -50,7 +50,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// As [`ScalableBloomFilter::to_bytes`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(Kind::Scalable, &self.parts(), self.layers())
+        to_bytes(FilterType::Scalable, &self.parts(), self.layers())
     }
 }
 
@@ -62,7 +62,7 @@ impl LayeredFilter {
     ///
     /// As [`ScalableBloomFilter::from_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
-        from_bytes(Kind::Scalable, bytes)
+        from_bytes(FilterType::Scalable, bytes)
     }
 }
 
@@ -81,7 +81,7 @@ impl BloomFilter {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let layers = core::slice::from_ref(&self.layer);
-        to_bytes(Kind::Fixed, &fixed_parts(self), layers)
+        to_bytes(FilterType::Fixed, &fixed_parts(self), layers)
     }
 
     /// Reads the filter from bytes that [`to_bytes`](Self::to_bytes) made, in this or an earlier
@@ -92,7 +92,7 @@ impl BloomFilter {
     /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
     /// for more bits than the input has.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
-        fixed(from_bytes(Kind::Fixed, bytes)?)
+        fixed(from_bytes(FilterType::Fixed, bytes)?)
     }
 }
 
@@ -121,7 +121,7 @@ impl TryFrom<BloomView<'_>> for BloomFilter {
 
     /// Copies the bits, after it has checked them.
     fn try_from(view: BloomView<'_>) -> Result<BloomFilter, BytesError> {
-        fixed(view.load(Kind::Fixed)?)
+        fixed(view.load(FilterType::Fixed)?)
     }
 }
 
@@ -130,7 +130,7 @@ impl TryFrom<BloomView<'_>> for LayeredFilter {
 
     /// Copies the bits, after it has checked them.
     fn try_from(view: BloomView<'_>) -> Result<LayeredFilter, BytesError> {
-        view.load(Kind::Scalable)
+        view.load(FilterType::Scalable)
     }
 }
 
@@ -181,7 +181,7 @@ impl TryFrom<LayeredFilter> for BloomFilter {
 fn only_layer<W: MaybeWindow>(
     mut filter: LayeredFilter<W>,
 ) -> Result<BloomFilter, LayeredFilter<W>> {
-    if Kind::Fixed.check(&filter.parts()).is_ok()
+    if FilterType::Fixed.check(&filter.parts()).is_ok()
         && let Some(layer) = filter.layers.pop()
     {
         return Ok(BloomFilter { layer });
@@ -205,32 +205,32 @@ pub(super) fn fixed_parts(filter: &BloomFilter) -> FilterParts {
     }
 }
 
-/// The filter of fixed size, which passed [`Kind::check`].
+/// The filter of fixed size, which passed [`FilterType::check`].
 pub(super) fn fixed(filter: LayeredFilter) -> Result<BloomFilter, BytesError> {
     let mut layers = filter.layers;
     let layer = layers.pop().ok_or(BytesError::Reserved)?;
     Ok(BloomFilter { layer })
 }
 
-fn to_bytes(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
+fn to_bytes(kind: FilterType, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
     let head = head::write(kind, parts, layers);
     let bits = layers
         .iter()
-        .map(|layer| layer.as_bytes().len().next_multiple_of(BLOCK));
+        .map(|layer| layer.as_bytes().len().next_multiple_of(RECORD));
     // Large parts that stay zero take no memory.
     let mut out = vec![0; head.len() + bits.sum::<usize>()];
     let (start, mut rest) = out.split_at_mut(head.len());
     start.copy_from_slice(&head);
     for layer in layers {
         let bits = layer.as_bytes();
-        let (place, more) = rest.split_at_mut(bits.len().next_multiple_of(BLOCK));
+        let (place, more) = rest.split_at_mut(bits.len().next_multiple_of(RECORD));
         pages::copy(place.split_at_mut(bits.len()).0, &bits);
         rest = more;
     }
     out
 }
 
-fn from_bytes(kind: Kind, bytes: &[u8]) -> Result<LayeredFilter, BytesError> {
+fn from_bytes(kind: FilterType, bytes: &[u8]) -> Result<LayeredFilter, BytesError> {
     match head::version(bytes)? {
         old::CLASSIC | old::BLOCKED => old::read(kind, bytes),
         _ => BloomView::new(bytes)?.load(kind),

@@ -17,30 +17,30 @@ pub(super) const MAGIC: [u8; 8] = *b"EVRBLOOM";
 /// The version that is written.
 pub(super) const VERSION: u16 = 3;
 /// The header, the entry of a layer, and what bit arrays start at multiples of.
-pub(super) const BLOCK: usize = 64;
-/// Generations of a window in a block.
+pub(super) const RECORD: usize = 64;
+/// Generations of a window in a record.
 const GENERATIONS: usize = 4;
-/// The bytes of a block before its checksum.
-const CONTENT: usize = BLOCK - size_of::<u64>();
+/// The bytes of a record before its checksum.
+const CONTENT: usize = RECORD - size_of::<u64>();
 
 /// The type of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FilterType {
     Fixed = 1,
     Scalable = 2,
 }
 
-impl Kind {
-    pub(super) fn new(byte: u8) -> Result<Kind, BytesError> {
+impl FilterType {
+    pub(super) fn new(byte: u8) -> Result<FilterType, BytesError> {
         match byte {
-            1 => Ok(Kind::Fixed),
-            2 => Ok(Kind::Scalable),
+            1 => Ok(FilterType::Fixed),
+            2 => Ok(FilterType::Scalable),
             _ => Err(BytesError::Kind),
         }
     }
 
     /// Fails unless it is this type.
-    pub(super) fn expect(self, asked: Kind) -> Result<(), BytesError> {
+    pub(super) fn expect(self, asked: FilterType) -> Result<(), BytesError> {
         if self != asked {
             return Err(BytesError::Kind);
         }
@@ -55,7 +55,7 @@ impl Kind {
                 && matches!(*parts.layers, [layer]
                     if layer.items == parts.items && layer.log2_bits == 0 && layer.hashes > 0)
         };
-        if self == Kind::Fixed && !fixed() {
+        if self == FilterType::Fixed && !fixed() {
             return Err(BytesError::Reserved);
         }
         Ok(())
@@ -73,13 +73,13 @@ pub(super) fn version(bytes: &[u8]) -> Result<u16, BytesError> {
 
 /// How many bytes a bit array takes with the zeros behind it.
 pub(super) fn padded(bytes: u64) -> Option<u64> {
-    bytes.checked_next_multiple_of(BLOCK as u64)
+    bytes.checked_next_multiple_of(RECORD as u64)
 }
 
 /// The header and the table of layers, read and checked.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
-    pub(super) kind: Kind,
+    pub(super) kind: FilterType,
     pub(super) parts: FilterParts,
     /// Those of the bit arrays.
     pub(super) checksums: Vec<u64>,
@@ -92,26 +92,26 @@ impl Head {
     pub(super) fn read<E: From<BytesError>>(
         mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
     ) -> Result<Head, E> {
-        let mut block = [0; BLOCK];
-        fill(&mut block)?;
-        let (mut head, count) = Head::of_header(&block)?;
-        let mut next = |block: &mut [u8; BLOCK]| {
-            let seed = checksum_of(block);
-            fill(block)?;
-            verify(block, seed).map_err(E::from)
+        let mut record = [0; RECORD];
+        fill(&mut record)?;
+        let (mut head, count) = Head::of_header(&record)?;
+        let mut next = |record: &mut [u8; RECORD]| {
+            let seed = checksum_of(record);
+            fill(record)?;
+            verify(record, seed).map_err(E::from)
         };
         if head.parts.options & Options::WINDOW != 0 {
-            next(&mut block)?;
-            let (mut window, kept) = read_window(&mut Input(&block))?;
+            next(&mut record)?;
+            let (mut window, kept) = read_window(&mut Input(&record))?;
             while window.kept.len() < kept {
-                next(&mut block)?;
-                read_generations(&mut Input(&block), &mut window, kept)?;
+                next(&mut record)?;
+                read_generations(&mut Input(&record), &mut window, kept)?;
             }
             head.parts.window = Some(window);
         }
         if head.parts.options & Options::VALKEY != 0 && head.parts.key.is_none() {
-            next(&mut block)?;
-            let mut input = Input(&block);
+            next(&mut record)?;
+            let mut input = Input(&record);
             head.parts.valkey = Some(ValkeyBloom {
                 seed: input.take()?,
                 tightening: input.f64()?,
@@ -119,8 +119,8 @@ impl Head {
             input.zeros::<16>()?;
         }
         for _ in 0..count {
-            next(&mut block)?;
-            let mut input = Input(&block);
+            next(&mut record)?;
+            let mut input = Input(&record);
             let layer = read_layer(&mut input, VERSION, head.parts.layout())?;
             head.parts.layers.push(layer);
             head.checksums.push(input.u64()?);
@@ -130,17 +130,17 @@ impl Head {
     }
 
     /// The header without layers, and how many there are.
-    fn of_header(block: &[u8; BLOCK]) -> Result<(Head, u32), BytesError> {
-        match version(block)? {
+    fn of_header(record: &[u8; RECORD]) -> Result<(Head, u32), BytesError> {
+        match version(record)? {
             VERSION => {}
             old @ (1 | 2) => return Err(BytesError::Old(old)),
             other => return Err(BytesError::Version(other)),
         }
-        verify(block, 0)?;
-        let mut input = Input(block);
+        verify(record, 0)?;
+        let mut input = Input(record);
         input.take::<{ MAGIC.len() + size_of::<u16>() }>()?;
         let [kind, layout] = input.take()?;
-        let kind = Kind::new(kind)?;
+        let kind = FilterType::new(kind)?;
         let options = input.u32()?;
         let expansion = input.u32()?;
         let count = input.u32()?;
@@ -202,10 +202,10 @@ impl Head {
     }
 }
 
-/// Checks the checksum that ends a block.
-pub(super) fn verify(block: &[u8; BLOCK], seed: u64) -> Result<(), BytesError> {
-    let (content, _) = block.split_at(CONTENT);
-    if checksum_of(block) != murmur64a(content, seed) {
+/// Checks the checksum that ends a record.
+pub(super) fn verify(record: &[u8; RECORD], seed: u64) -> Result<(), BytesError> {
+    let (content, _) = record.split_at(CONTENT);
+    if checksum_of(record) != murmur64a(content, seed) {
         return Err(BytesError::HeaderChecksum);
     }
     Ok(())
@@ -215,7 +215,7 @@ pub(super) fn verify(block: &[u8; BLOCK], seed: u64) -> Result<(), BytesError> {
 fn len_of_head(parts: &FilterParts) -> usize {
     let window = parts.window.as_ref();
     let window = window.map_or(0, |window| 1 + window.kept.len().div_ceil(GENERATIONS));
-    BLOCK * (1 + window + usize::from(parts.valkey.is_some()) + parts.layers.len())
+    RECORD * (1 + window + usize::from(parts.valkey.is_some()) + parts.layers.len())
 }
 
 /// The window without its generations, and how many these are.
@@ -289,15 +289,15 @@ pub(super) fn read_layer(
     })
 }
 
-/// The checksum that ends a block.
-pub(super) fn checksum_of(block: &[u8; BLOCK]) -> u64 {
-    block
+/// The checksum that ends a record.
+pub(super) fn checksum_of(record: &[u8; RECORD]) -> u64 {
+    record
         .last_chunk()
         .map_or(0, |checksum| u64::from_le_bytes(*checksum))
 }
 
 /// The header and the table of layers of a filter.
-pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
+pub(super) fn write(kind: FilterType, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> {
     let head = len_of_head(parts);
     let bits = layers
         .iter()
@@ -315,14 +315,14 @@ pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8
     out.extend(parts.items.to_le_bytes());
     out.extend(parts.key.map_or([0; 16], Key::to_bytes));
     out.extend((head as u64 + bits).to_le_bytes());
-    let mut seed = end_block(&mut out, 0);
+    let mut seed = end_record(&mut out, 0);
     if let Some(window) = &parts.window {
         seed = push_window(window, &mut out, seed);
     }
     if let Some(valkey) = &parts.valkey {
         out.extend(valkey.seed);
         out.extend(valkey.tightening.to_le_bytes());
-        seed = end_block(&mut out, seed);
+        seed = end_record(&mut out, seed);
     }
     for (part, layer) in parts.layers.iter().zip(layers) {
         let bits_per_entry = match parts.layout() {
@@ -337,12 +337,12 @@ pub(super) fn write(kind: Kind, parts: &FilterParts, layers: &[Layer]) -> Vec<u8
         out.extend(part.hashes.to_le_bytes());
         out.extend([part.log2_bits, 0, 0, 0]);
         out.extend(murmur64a(&layer.as_bytes(), 0).to_le_bytes());
-        seed = end_block(&mut out, seed);
+        seed = end_record(&mut out, seed);
     }
     out
 }
 
-/// Appends the blocks of a window, and returns the last checksum.
+/// Appends the records of a window, and returns the last checksum.
 fn push_window(window: &Window, out: &mut Vec<u8>, seed: u64) -> u64 {
     // A window has at most 65 generations.
     let kept = u32::try_from(window.kept.len()).unwrap_or(u32::MAX);
@@ -352,20 +352,20 @@ fn push_window(window: &Window, out: &mut Vec<u8>, seed: u64) -> u64 {
     out.extend(window.generations.to_le_bytes());
     out.extend(kept.to_le_bytes());
     out.extend(window.dropped.to_le_bytes());
-    let mut seed = end_block(out, seed);
+    let mut seed = end_record(out, seed);
     for generations in window.kept.chunks(GENERATIONS) {
         for generation in generations {
             out.extend(generation.began.to_le_bytes());
             out.extend(generation.layers.to_le_bytes());
         }
-        seed = end_block(out, seed);
+        seed = end_record(out, seed);
     }
     seed
 }
 
-/// Ends a block with zeros and its checksum, and returns that.
-pub(super) fn end_block(out: &mut Vec<u8>, seed: u64) -> u64 {
-    out.resize(out.len().next_multiple_of(BLOCK) - size_of::<u64>(), 0);
+/// Ends a record with zeros and its checksum, and returns that.
+pub(super) fn end_record(out: &mut Vec<u8>, seed: u64) -> u64 {
+    out.resize(out.len().next_multiple_of(RECORD) - size_of::<u64>(), 0);
     let content: &[u8; CONTENT] = out.last_chunk().unwrap_or(&[0; CONTENT]);
     let checksum = murmur64a(content, seed);
     out.extend(checksum.to_le_bytes());

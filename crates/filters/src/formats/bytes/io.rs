@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 
 use super::error::BytesError;
 use super::filters::{fixed, fixed_parts, of_kind};
-use super::head::{self, BLOCK, Head, Kind};
+use super::head::{self, FilterType, Head, RECORD};
 use crate::bits::pages;
 use crate::bloom::fixed::BloomFilter;
 use crate::bloom::layered::LayeredFilter;
@@ -113,7 +113,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     ///
     /// That of the writer.
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
-        write(Kind::Scalable, &self.parts(), self.layers(), writer)
+        write(FilterType::Scalable, &self.parts(), self.layers(), writer)
     }
 }
 
@@ -124,7 +124,7 @@ impl LayeredFilter {
     ///
     /// As [`ScalableBloomFilter::read_from`].
     pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
-        read(Kind::Scalable, reader)
+        read(FilterType::Scalable, reader)
     }
 }
 
@@ -148,7 +148,7 @@ impl BloomFilter {
     /// That of the writer.
     pub fn write_to(&self, writer: impl Write) -> io::Result<()> {
         let layers = core::slice::from_ref(&self.layer);
-        write(Kind::Fixed, &fixed_parts(self), layers, writer)
+        write(FilterType::Fixed, &fixed_parts(self), layers, writer)
     }
 
     /// Reads the filter that [`write_to`](Self::write_to) or [`to_bytes`](Self::to_bytes) wrote,
@@ -163,12 +163,12 @@ impl BloomFilter {
     /// That of the reader, or [`BytesError`]. Only [`from_bytes`](Self::from_bytes) reads bytes of
     /// versions 1 and 2.
     pub fn read_from(reader: impl Read) -> Result<Self, ReadError> {
-        Ok(fixed(read(Kind::Fixed, reader)?)?)
+        Ok(fixed(read(FilterType::Fixed, reader)?)?)
     }
 }
 
 fn write(
-    kind: Kind,
+    kind: FilterType,
     parts: &FilterParts,
     layers: &[Layer],
     mut writer: impl Write,
@@ -177,12 +177,12 @@ fn write(
     for layer in layers {
         let bits = layer.as_bytes();
         writer.write_all(&bits)?;
-        writer.write_all(padding(&mut [0; BLOCK], bits.len()))?;
+        writer.write_all(padding(&mut [0; RECORD], bits.len()))?;
     }
     Ok(())
 }
 
-fn read(kind: Kind, mut reader: impl Read) -> Result<LayeredFilter, ReadError> {
+fn read(kind: FilterType, mut reader: impl Read) -> Result<LayeredFilter, ReadError> {
     let mut fill = |place: &mut [u8]| reader.read_exact(place).map_err(ReadError::from);
     let head = Head::read(&mut fill)?;
     head.kind.expect(kind)?;
@@ -195,9 +195,9 @@ fn read(kind: Kind, mut reader: impl Read) -> Result<LayeredFilter, ReadError> {
             fill(piece)?;
             pages::copy(place, piece);
         }
-        let mut zeros = [0; BLOCK];
+        let mut zeros = [0; RECORD];
         fill(padding(&mut zeros, bits.len()))?;
-        if zeros != [0; BLOCK] {
+        if zeros != [0; RECORD] {
             return Err(BytesError::Reserved.into());
         }
         head.check_bits(number, bits)?;
@@ -208,7 +208,7 @@ fn read(kind: Kind, mut reader: impl Read) -> Result<LayeredFilter, ReadError> {
 }
 
 /// The padding after this many bytes of bits.
-fn padding(block: &mut [u8; BLOCK], bits: usize) -> &mut [u8] {
-    let len = bits.next_multiple_of(BLOCK) - bits;
-    block.get_mut(..len).unwrap_or_default()
+fn padding(record: &mut [u8; RECORD], bits: usize) -> &mut [u8] {
+    let len = bits.next_multiple_of(RECORD) - bits;
+    record.get_mut(..len).unwrap_or_default()
 }

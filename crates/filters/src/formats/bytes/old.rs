@@ -40,7 +40,7 @@
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::head::{Kind, read_layer, version};
+use super::head::{FilterType, read_layer, version};
 use super::input::Input;
 use crate::bloom::layered::LayeredFilter;
 use crate::formats::redisbloom::{Check, FilterParts, PartsError};
@@ -60,7 +60,7 @@ const BLOCKED_LAYER: usize = 40;
 const CHECKSUM: usize = 8;
 
 /// The filter of bytes of version 1 or 2.
-pub(super) fn read(kind: Kind, bytes: &[u8]) -> Result<LayeredFilter, BytesError> {
+pub(super) fn read(kind: FilterType, bytes: &[u8]) -> Result<LayeredFilter, BytesError> {
     let (parts, bits) = read_parts(kind, bytes)?;
     let limit = bits.len() as u64;
     // Layers loaded from RDB files may have counts that do not add up, and are written as they
@@ -83,7 +83,7 @@ pub(super) fn read(kind: Kind, bytes: &[u8]) -> Result<LayeredFilter, BytesError
 }
 
 /// The fields, not validated, and the bytes of the bit arrays.
-fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesError> {
+fn read_parts(kind: FilterType, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesError> {
     let version = version(bytes)?;
     let (key_len, layer_len) = match version {
         CLASSIC => (0, CLASSIC_LAYER),
@@ -108,7 +108,7 @@ fn read_parts(kind: Kind, bytes: &[u8]) -> Result<(FilterParts, &[u8]), BytesErr
     if murmur64a(content, 0) != u64::from_le_bytes(*checksum) {
         return Err(BytesError::Checksum);
     }
-    Kind::new(written)?.expect(kind)?;
+    FilterType::new(written)?.expect(kind)?;
     if zero != 0 {
         return Err(BytesError::Reserved);
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::error::BytesError;
-use super::head::{self, Head, Kind, padded};
+use super::head::{self, FilterType, Head, padded};
 use super::input::Input;
 use crate::bits::array::{count_ones, prefetch_bit, test_bit};
 use crate::bits::blocks::BorrowedBlocks;
@@ -26,8 +26,10 @@ use crate::sizing::BlockedSize;
 /// A filter in borrowed bytes: in a file that is mapped into memory, in the program itself, or in a
 /// message. Nothing is copied, so a filter of any size is ready at once.
 ///
-/// The bytes are those of [`BloomFilter::to_bytes`](crate::BloomFilter::to_bytes) or
-/// [`ScalableBloomFilter::to_bytes`](crate::ScalableBloomFilter::to_bytes), in either layout and at any address.
+/// The bytes are those of `to_bytes` of [`BloomFilter`](crate::BloomFilter),
+/// [`ScalableBloomFilter`](crate::ScalableBloomFilter) or
+/// [`WindowedBloomFilter`](crate::WindowedBloomFilter), in either layout and at any address. A view has
+/// no clock: of a window it finds the items of all generations that were kept.
 ///
 /// ```
 /// use everbloom::{BloomFilter, BloomView, Layout};
@@ -143,7 +145,7 @@ impl<'a> BloomView<'a> {
     }
 
     /// The filter, if it has this type.
-    pub(super) fn load(&self, kind: Kind) -> Result<LayeredFilter, BytesError> {
+    pub(super) fn load(&self, kind: FilterType) -> Result<LayeredFilter, BytesError> {
         self.head.kind.expect(kind)?;
         self.verify()?;
         let mut filter = self.head.empty_filter()?;
@@ -218,7 +220,7 @@ impl<'a> BloomView<'a> {
     /// [Example](Self::parts).
     #[must_use]
     pub fn is_scalable(&self) -> bool {
-        self.head.kind == Kind::Scalable
+        self.head.kind == FilterType::Scalable
     }
 
     /// Everything about the filter except its bits, layer by layer.
