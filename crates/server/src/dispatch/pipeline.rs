@@ -110,12 +110,16 @@ fn read_runs<T: Stored>(
 ) -> usize {
     let footprint = Footprint::of(keys.iter().copied());
     let locks = footprint.read(&call.server.store.keyspace, call.now);
-    prefetch(locks.view(), keys, runs);
+    let view = locks.view();
+    let dbs = databases(view, keys);
+    if keys.len() > 1 {
+        prefetch(&dbs, keys, runs);
+    }
     let find = || call.context();
     let context = LazyContext::new(&find);
     let mut done = 0;
-    for (key, mut run) in keys.iter().zip(runs.iter()) {
-        let value = locks.view().get(*key).map(|entry| &entry.value);
+    for ((key, db), mut run) in keys.iter().zip(&dbs).zip(runs.iter()) {
+        let value = db.get(*key, view.now()).map(|entry| &entry.value);
         let requests = run.len();
         value::read(call, &context, function, &mut run, value, answers);
         done += requests - run.len();
@@ -136,7 +140,9 @@ fn write_runs<T: Stored>(
         // Each is refused by itself, or runs when another is done.
         return 0;
     }
-    prefetch(locked.read(), keys, runs);
+    if keys.len() > 1 {
+        prefetch(&databases(locked.read(), keys), keys, runs);
+    }
     let find = || call.context();
     let mut context = LazyContext::new(&find);
     let mut done = 0;
@@ -160,17 +166,18 @@ fn write_runs<T: Stored>(
     done
 }
 
+/// The part of each key's database that is in its shard.
+fn databases<'v>(view: View<'v>, keys: &Keys<'_>) -> SmallVec<[&'v Db; 16]> {
+    keys.iter().map(|key| view.db(*key)).collect()
+}
+
 /// Prefetches the memory that several runs use: first all entries, then the parts of their values
 /// outside the entries.
-fn prefetch(view: View<'_>, keys: &Keys<'_>, runs: &Runs<'_>) {
-    if keys.len() == 1 {
-        return;
-    }
-    let dbs: SmallVec<[&Db; 16]> = keys.iter().map(|key| view.db(*key)).collect();
-    for (key, db) in keys.iter().zip(&dbs) {
+fn prefetch(dbs: &[&Db], keys: &Keys<'_>, runs: &Runs<'_>) {
+    for (key, db) in keys.iter().zip(dbs) {
         db.prefetch(*key);
     }
-    for ((key, db), run) in keys.iter().zip(&dbs).zip(runs.iter()) {
+    for ((key, db), run) in keys.iter().zip(dbs).zip(runs.iter()) {
         match db.likely(*key) {
             Some(Value::Filter(filter)) => filter.prefetch_items(run.third_words()),
             Some(Value::Text(text)) => single::prefetch(text, run.third_words()),
