@@ -47,8 +47,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     ) {
         let (layers, items) = (self.layers_at(now), items.into_iter());
         if is_one_at_most(&items) {
-            let found = |pair| layers.iter().rev().any(|layer| layer.contains(pair));
-            return items.for_each(|item| emit(found(self.hash(&item))));
+            return items.for_each(|item| emit(self.contains_in(layers, &item)));
         }
         group::contained_groups(layers, &self.hasher().0, items, emit);
     }

@@ -10,6 +10,7 @@ use crate::error::InsertError;
 use crate::hash::DoubleHash;
 use crate::hash::item::Item;
 use crate::layer::Layer;
+use crate::layer::layout::Layout;
 use crate::sizing::BlockedSize;
 
 /// What an insertion has done. [Example](LayeredFilter::try_insert_each).
@@ -27,8 +28,7 @@ pub enum Inserted {
 impl<W: MaybeWindow> LayeredFilter<W> {
     /// As [`ScalableBloomFilter::insert`](crate::ScalableBloomFilter::insert).
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
-        let pair = self.hash(item);
-        let Ok(inserted) = self.insert_if_new(pair, Self::insert_surely);
+        let Ok(inserted) = self.insert_item(item, Self::insert_surely);
         inserted == Inserted::New
     }
 
@@ -39,7 +39,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// [`InsertError`] when the item is new and there is no room for it; nothing has changed then.
     pub fn try_insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
         let insert = |filter: &mut Self, pair| filter.insert_new(pair, u64::MAX);
-        let inserted = self.insert_if_new(self.hash(item), insert)?;
+        let inserted = self.insert_item(item, insert)?;
         Ok(inserted == Inserted::New)
     }
 
@@ -94,8 +94,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     ) {
         if is_one_at_most(&items) {
             for item in items {
-                let pair = self.hash(&item);
-                let reply = self.insert_if_new(pair, &mut insert);
+                let reply = self.insert_item(&item, &mut insert);
                 if emit(reply).is_break() {
                     return;
                 }
@@ -128,10 +127,11 @@ impl<W: MaybeWindow> LayeredFilter<W> {
                     _ => Inserted::New,
                 };
                 let reply = if is_outdated {
-                    self.insert_if_new(pair, &mut insert)
+                    self.insert_unless_found(pair, &mut insert)
                 } else if found >> index & 1 == 1 {
                     Ok(Inserted::Known)
-                } else if let Some(new) = self.insert_where_room(newest, pair, Layer::insert_if_new)
+                } else if let Some(new) =
+                    self.insert_where_room(newest, |layer| layer.insert_if_new(pair))
                 {
                     Ok(if new { done } else { Inserted::Known })
                 } else if self.found_from(newest, pair) {
@@ -157,15 +157,14 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     fn insert_where_room(
         &mut self,
         newest: usize,
-        pair: DoubleHash,
-        insert: impl FnOnce(&mut Layer, DoubleHash) -> bool,
+        insert: impl FnOnce(&mut Layer) -> bool,
     ) -> Option<bool> {
         let is_newest = self.layers.len() == newest + 1;
         let layer = self.layers.get_mut(newest)?;
         if !is_newest || layer.is_full() || self.capture.is_active() || self.items == u64::MAX {
             return None;
         }
-        let new = insert(layer, pair);
+        let new = insert(layer);
         self.items += u64::from(new);
         Some(new)
     }
@@ -173,19 +172,25 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// Inserts an item, if it is not in the newest generation. `insert` takes an item that is not
     /// in there.
     #[inline]
-    fn insert_if_new<E>(
+    fn insert_item<E>(
         &mut self,
-        pair: DoubleHash,
+        item: &(impl Item + ?Sized),
         insert: impl FnOnce(&mut Self, DoubleHash) -> Result<(), E>,
     ) -> Result<Inserted, E> {
-        // One pass over the only layer tests and inserts.
-        if let Some(new) = self.insert_where_room(0, pair, Layer::insert_unless_known) {
-            return Ok(if new { Inserted::New } else { Inserted::Known });
+        let width = self.options.hash_width();
+        // One pass over the only layer tests and inserts; in the blocked layout it hashes, too.
+        let inserted = self.insert_where_room(0, |layer| match layer.layout() {
+            Layout::Blocked => layer.insert_item(item),
+            Layout::Classic => layer.insert_unless_known(layer.hash(item, width)),
+        });
+        match inserted {
+            Some(true) => Ok(Inserted::New),
+            Some(false) => Ok(Inserted::Known),
+            None => self.insert_unless_found(self.hash(item), insert),
         }
-        self.insert_unless_found(pair, insert)
     }
 
-    /// The same, after a search of all layers.
+    /// The same for a hashed item, after a search of all layers.
     #[inline(never)]
     fn insert_unless_found<E>(
         &mut self,

@@ -102,7 +102,21 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
-        self.found_from(0, self.hash(item))
+        self.contains_in(&self.layers, item)
+    }
+
+    /// Whether the item is in one of these layers.
+    #[inline]
+    pub(super) fn contains_in(&self, layers: &[Layer], item: &(impl Item + ?Sized)) -> bool {
+        match layers {
+            // One function hashes the item and tests its block.
+            [only] if only.layout() == Layout::Blocked => only.contains_item(item),
+            _ => {
+                let pair = self.hash(item);
+                // The newest layer is the largest, so it is the likeliest to have the item.
+                layers.iter().rev().any(|layer| layer.contains(pair))
+            }
+        }
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.

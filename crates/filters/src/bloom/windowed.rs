@@ -135,9 +135,7 @@ impl WindowedBloomFilter {
     /// ```
     #[must_use]
     pub fn contains_at<T: Item + ?Sized>(&self, item: &T, now: u64) -> bool {
-        let pair = self.0.hash(item);
-        let mut layers = self.0.layers_at(now).iter().rev();
-        layers.any(|layer| layer.contains(pair))
+        self.0.contains_in(self.0.layers_at(now), item)
     }
 
     /// [`contains_at`](Self::contains_at) for each item in turn, faster than one by one. Calls
