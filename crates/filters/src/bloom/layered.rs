@@ -109,8 +109,8 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     #[inline]
     pub(super) fn contains_in(&self, layers: &[Layer], item: &(impl Item + ?Sized)) -> bool {
         match layers {
-            // One function hashes the item and tests its block.
-            [only] if only.layout() == Layout::Blocked => only.contains_item(item),
+            // One function hashes the item and tests its bits.
+            [only] if only.hashes_as(self.options.hash_width()) => only.contains_item(item),
             _ => {
                 let pair = self.hash(item);
                 // The newest layer is the largest, so it is the likeliest to have the item.

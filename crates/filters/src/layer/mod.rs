@@ -338,6 +338,15 @@ impl Layer {
         }
     }
 
+    /// Whether [`contains_item`](Self::contains_item) hashes as a filter of this width does.
+    #[inline]
+    pub(crate) fn hashes_as(&self, width: HashWidth) -> bool {
+        match &self.bits {
+            Bits::Classic(_) => width == HashWidth::Bits64 && self.shape.valkey.is_none(),
+            Bits::Blocked(_) => true,
+        }
+    }
+
     /// Whether all bits of the item are 1, which is hashed to 64 bits in the classic layout.
     #[inline]
     pub(crate) fn contains_item(&self, item: &(impl Item + ?Sized)) -> bool {
