@@ -194,16 +194,15 @@ pub fn restore(payload: &[u8], max_filter_bytes: u64) -> Result<Value, RestoreEr
     }
 }
 
-/// About how many bytes it takes to read a payload: its own, or those of the value in it if they
-/// are more.
-pub fn work_of(payload: &[u8]) -> u64 {
+/// How many bytes the value in a payload has; 0 if the payload is damaged. Reads all of the payload.
+pub fn unpacked_bytes(payload: &[u8]) -> u64 {
     let mut source = Source::of_slice(payload);
     let mut unpacked = || match source.byte("a type of value")? {
         kind::STRING => source.skip_string("a string"),
         kind::MODULE => module_type(&mut source).and_then(|_| skip_fields(&mut source)),
         _ => Ok(0),
     };
-    unpacked().unwrap_or(0).max(payload.len() as u64)
+    unpacked().unwrap_or(0)
 }
 
 /// The payload without its envelope, when that is right, and the version in it.

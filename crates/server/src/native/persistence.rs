@@ -162,7 +162,8 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>, made: &mut Made) -> Result<Ou
             large::check_fits(&context, &value)?;
             value
         }
-        None if call.leaves(payload::work_of(bytes)) => {
+        // A short payload may become a large value. A long one is not read here.
+        None if call.leaves(bytes.len() as u64) || call.leaves(payload::unpacked_bytes(bytes)) => {
             let work = move |args: &[&[u8]]| {
                 let payload = args.get(3).copied().unwrap_or_default();
                 let mut made = Some(large::restored(&context, payload));

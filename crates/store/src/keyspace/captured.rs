@@ -91,6 +91,38 @@ impl Captured {
 impl Drop for Captured {
     fn drop(&mut self) {
         self.with(|value| value.capture_mut().end(self.id));
-        self.keyspace.captures.end(self.id);
+        let removed = self.keyspace.captures.end(self.id);
+        let bytes = removed.as_ref().map_or(0, |value| value.lock().memory());
+        self.keyspace.free(removed, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::Footprint;
+    use crate::limits::BACKGROUND_BYTES;
+
+    #[test]
+    fn a_removed_value_is_freed_behind_others_when_its_last_reader_ends() {
+        for (len, is_long) in [(BACKGROUND_BYTES.ordinary(), true), (1000, false)] {
+            let (keyspace, now) = (Arc::new(Keyspace::new(1)), Now::read());
+            let key = keyspace.key(0, b"a");
+            let change = || Footprint::of([key]).write(&keyspace, now);
+            let value = Value::Text(vec![0; len].into());
+            change().entry(key).insert(value, None);
+            let begin = || {
+                let begun = Captured::begin(&keyspace, key, now, |value, id| {
+                    value.begin_capture(id, 0..1);
+                    Some(())
+                });
+                begun.unwrap().1
+            };
+            let readers = [begin(), begin()];
+            assert!(change().entry(key).delete());
+            assert!(!keyspace.release.is_started());
+            drop(readers);
+            assert_eq!(keyspace.release.is_started(), is_long);
+        }
     }
 }

@@ -43,12 +43,13 @@ impl Captures {
         self.locations.lock().get(&id).cloned()
     }
 
-    /// Removes a reader that has ended. A value removed from the keyspace is dropped with its last
-    /// reader.
-    pub(super) fn end(&self, id: u64) {
-        let location = self.locations.lock().remove(&id);
-        // It may be large, so it is dropped without the lock.
-        drop(location);
+    /// Removes a reader that has ended. Returns its value if that was removed from the keyspace: the
+    /// last of its readers frees it.
+    pub(super) fn end(&self, id: u64) -> Option<Arc<Mutex<Value>>> {
+        match self.locations.lock().remove(&id)? {
+            Location::Removed(value) => Some(value),
+            Location::Keyspace(_) => None,
+        }
     }
 
     /// Records the new location of a value with readers. Ends the readers that were dropped
