@@ -19,11 +19,13 @@ impl HugePages<'_> {
         memory::collapse(self.bytes, self.due(before)..self.due(items));
     }
 
-    /// The same for the huge pages that end within this part of the bytes.
-    pub(crate) fn collapse_part(&self, part: Range<usize>, items: u64) {
-        let number = |end| memory::huge_pages(self.bytes, end);
-        let end = number(part.end).min(self.due(items));
-        memory::collapse(self.bytes, number(part.start)..end);
+    /// Collapses the pages that begin within this part of the bytes, if they are due at this item
+    /// count. Call it before the part is written: then there is nothing to move, and the system
+    /// provides memory once.
+    pub(crate) fn prepare(&self, part: Range<usize>, items: u64) {
+        let first = |at| memory::first_huge_page(self.bytes, at);
+        let end = first(part.end).min(self.due(items));
+        memory::collapse(self.bytes, first(part.start)..end);
     }
 
     fn due(&self, items: u64) -> usize {

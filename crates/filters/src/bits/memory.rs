@@ -83,6 +83,12 @@ pub(crate) fn huge_pages(bytes: &[u8], end: usize) -> usize {
     end.saturating_sub(lead) / HUGE
 }
 
+/// The number of the array's first huge page that begins at this byte or behind it.
+pub(crate) fn first_huge_page(bytes: &[u8], at: usize) -> usize {
+    let lead = bytes.as_ptr().align_offset(HUGE);
+    at.saturating_sub(lead).div_ceil(HUGE)
+}
+
 /// Asks the system to put these of the array's huge pages, by number, each into one piece of
 /// memory. A system that cannot do this, or has no such piece, leaves them as they are.
 #[allow(unused_variables, reason = "not every system can be asked")]
@@ -96,6 +102,12 @@ pub(crate) fn collapse(bytes: &[u8], pages: Range<usize>) {
             let lead = bytes.as_ptr().align_offset(HUGE) + pages.start * HUGE;
             let start = bytes.as_ptr().wrapping_add(lead).cast_mut().cast();
             let len = (end - pages.start) * HUGE;
+            // The system moves no page of which it has provided nothing.
+            for page in (0..len).step_by(HUGE) {
+                let page = bytes.as_ptr().wrapping_add(lead + page).cast_mut().cast();
+                // SAFETY: the first bytes of a page of the range below, and as harmless.
+                unsafe { libc::madvise(page, 1, libc::MADV_POPULATE_WRITE) };
+            }
             // SAFETY: the range lies within the array, which is live. The advice moves memory and
             // changes neither what it holds nor how it can be reached, also while others read it.
             unsafe { libc::madvise(start, len, MADV_COLLAPSE) };

@@ -383,9 +383,8 @@ fn smaller(
 /// The layer with its blocks put into those of a layer of this size, which is no larger.
 fn folded_into(layer: &Layer, size: BlockedSize) -> Result<Layer, BuildError> {
     let mut smaller = layer.like(&size.as_layer(), u64::MAX)?;
-    fold(&layer.as_bytes(), smaller.as_bytes_mut());
     smaller.set_len(layer.len());
-    smaller.collapse_loaded();
+    fold(&layer.as_bytes(), smaller.all_bytes());
     Ok(smaller)
 }
 
@@ -395,12 +394,11 @@ fn folded_into(layer: &Layer, size: BlockedSize) -> Result<Layer, BuildError> {
 pub(crate) fn unite(mine: &mut Layer, other: &Layer) {
     let least = mine.len().max(other.len());
     let most = mine.len().saturating_add(other.len());
-    let has_grown = pages::unite(mine.as_bytes_mut(), &other.as_bytes());
-    mine.set_len(match has_grown {
-        true => mine.fill().items.clamp(least, most),
-        false => least,
-    });
-    mine.collapse_loaded();
+    mine.set_len(least);
+    let has_grown = pages::unite(mine.all_bytes(), &other.as_bytes());
+    if has_grown && least < most {
+        mine.set_len(mine.fill().items.clamp(least, most));
+    }
 }
 
 /// The bytes of a folded filter that would have `wanted` bytes if it were newly made. They are more
@@ -424,15 +422,22 @@ fn folded_bytes(bytes: u64, wanted: u64) -> u64 {
 fn fold(from: &[u8], to: &mut [u8]) {
     let (old, _) = from.as_chunks::<BLOCK>();
     let (new, _) = to.as_chunks_mut::<BLOCK>();
-    let (many, few) = (old.len() as u128, new.len() as u128);
-    let place = |part: u128| usize::try_from(part / many).unwrap_or(usize::MAX);
-    for (j, block) in (0_u128..).zip(old) {
-        let (first, last) = (place(j * few), place((j + 1) * few - 1));
+    let (many, few) = (old.len(), new.len());
+    // A block begins in the new block `first`, with `rest` of `many` parts of it before.
+    let (mut first, mut rest) = (0, 0);
+    for block in old {
+        rest += few;
+        let (next, left) = match rest.checked_sub(many) {
+            Some(left) => (first + 1, left),
+            None => (first, rest),
+        };
+        let last = if left == 0 { first } else { next };
         for target in new.get_mut(first..=last).unwrap_or_default() {
             for (byte, more) in target.iter_mut().zip(block) {
                 *byte |= more;
             }
         }
+        (first, rest) = (next, left);
     }
 }
 

@@ -271,11 +271,11 @@ impl Table {
         };
         let less = count(old);
         watch.note(&self.slots, part.clone());
-        if let Some(place) = self.slots.get_mut(part.clone()) {
+        self.used = self.used - less + count(data);
+        self.huge_pages().prepare(part.clone(), self.used);
+        if let Some(place) = self.slots.get_mut(part) {
             pages::copy(place, data);
         }
-        self.used = self.used - less + count(data);
-        self.huge_pages().collapse_part(part, self.used);
         true
     }
 

@@ -254,19 +254,28 @@ impl Layer {
 
     /// Copies these bits, which are as many, into an empty layer that has its item count.
     pub(crate) fn load(&mut self, bits: &[u8]) {
-        pages::copy(self.as_bytes_mut(), bits);
+        pages::copy(self.all_bytes(), bits);
         self.shrink();
-        self.collapse_loaded();
+    }
+
+    /// All bytes, to be overwritten, as [`place`](Self::place) has a part of them.
+    pub(crate) fn all_bytes(&mut self) -> &mut [u8] {
+        let len = self.as_bytes_mut().len();
+        self.place(0..len).unwrap_or_default()
+    }
+
+    /// A part of the bytes, to be overwritten. Its pages that are due at this item count become huge
+    /// pages first.
+    pub(crate) fn place(&mut self, part: Range<usize>) -> Option<&mut [u8]> {
+        // There are no pages before the first call of this.
+        self.as_bytes_mut();
+        self.huge_pages().prepare(part.clone(), self.items);
+        self.as_bytes_mut().get_mut(part)
     }
 
     /// Moves the pages that are due at this item count to huge pages, after bits were loaded.
     pub(crate) fn collapse_loaded(&self) {
         self.huge_pages().collapse_since(0, self.items);
-    }
-
-    /// The same for this part of the bytes.
-    pub(crate) fn collapse_part(&self, part: Range<usize>) {
-        self.huge_pages().collapse_part(part, self.items);
     }
 
     /// Bytes in memory beside itself, without what layers of equal parameters share.

@@ -189,20 +189,20 @@ fn read(kind: FilterType, mut reader: impl Read) -> Result<LayeredFilter, ReadEr
     let mut filter = head.empty_filter()?;
     let mut buffer = vec![0; PIECE];
     for (number, layer) in filter.layers.iter_mut().enumerate() {
-        let bits = layer.as_bytes_mut();
-        for place in bits.chunks_mut(PIECE) {
-            let (piece, _) = buffer.split_at_mut(place.len());
+        let bytes = layer.as_bytes_mut().len();
+        for start in (0..bytes).step_by(PIECE) {
+            let end = bytes.min(start + PIECE);
+            let (piece, _) = buffer.split_at_mut(end - start);
             fill(piece)?;
-            pages::copy(place, piece);
+            pages::copy(layer.place(start..end).unwrap_or_default(), piece);
         }
         let mut zeros = [0; RECORD];
-        fill(padding(&mut zeros, bits.len()))?;
+        fill(padding(&mut zeros, bytes))?;
         if zeros != [0; RECORD] {
             return Err(BytesError::Reserved.into());
         }
-        head.check_bits(number, bits)?;
+        head.check_bits(number, layer.as_bytes_mut())?;
         layer.shrink();
-        layer.collapse_loaded();
     }
     Ok(filter)
 }

@@ -196,10 +196,9 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             let part = start as u64..end as u64;
             self.capture.note(number, &layer.as_bytes(), part);
         }
-        let place = layer.as_bytes_mut().get_mut(start..end);
-        pages::copy(place.ok_or(ChunkError::TooLong)?, data);
+        let place = layer.place(start..end).ok_or(ChunkError::TooLong)?;
+        pages::copy(place, data);
         layer.shrink();
-        layer.collapse_part(start..end);
         Ok(())
     }
 }
