@@ -10,7 +10,7 @@
 //! | [`window`] | the same for windows |
 //! | [`server`] | the real server on the simulated disk and machine, and its clients |
 //! | [`world`] | does the steps, and compares the server with the model |
-//! | [`work`] | how much memory a command takes for a moment |
+//! | [`work`] | how much memory a command takes for a moment, and how much it may |
 //! | [`shrink`] | leaves out steps as long as the failure stays |
 //!
 //! A step depends on no other one, so any of them can be left out.

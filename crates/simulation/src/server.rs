@@ -89,7 +89,8 @@ impl Instance {
         })
     }
 
-    fn persistence(&self) -> &Persistence {
+    /// Its files.
+    pub fn persistence(&self) -> &Persistence {
         self.server.store.persistence().unwrap()
     }
 
@@ -194,6 +195,15 @@ impl Instance {
             }
         });
         found
+    }
+
+    /// Looks at the value of a key.
+    pub fn look<R>(&self, name: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+        let keyspace = &self.server.store.keyspace;
+        let key = keyspace.key(0, name);
+        let shard = keyspace.shard(key.shard()).read();
+        let entry = shard.db(0).peek(key, self.machine.now().ms)?;
+        Some(look(&entry.value))
     }
 
     /// Visits all keys. It looks only where they can be; [`Instance::check_totals`] looks everywhere.
@@ -310,16 +320,16 @@ impl Connection {
         Some(self.run(instance, bytes, next, finished))
     }
 
-    /// Runs a request to its end, with its work.
-    pub fn ask(&mut self, instance: &Instance, request: Vec<u8>) -> (Reply, u64) {
+    /// Runs a request to its end, with its work. Returns the reply, and how many bytes more than before
+    /// there were at most until another thread went on.
+    pub fn ask(&mut self, instance: &Instance, request: Vec<u8>) -> (Reply, usize) {
         let mut progress = self.run(instance, request, 0, None);
         while self.is_waiting() {
             instance.finish("work");
             let more = self.go_on(instance).expect("the work has ended");
             progress.replies.extend(more.replies);
-            progress.position = progress.position.max(more.position);
         }
-        (progress.replies.remove(0), progress.position)
+        (progress.replies.remove(0), progress.taken)
     }
 
     fn run(

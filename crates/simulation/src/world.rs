@@ -1,7 +1,18 @@
 //! Does the steps of a plan, and compares the server with the model.
+//!
+//! - `checks`: every value, and the totals
+//! - `statements`: INFO, CONFIG GET and `/ready` tell the truth
+//! - `owners`: readers, jobs and locks end with their owners
+//! - `bounds`: no command takes more memory than its kind may
+//! - `copies`: copies that take several requests
+//! - `restart`: what is loaded after an end
 
+mod bounds;
 mod checks;
+mod copies;
+mod owners;
 mod restart;
+mod statements;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,9 +24,11 @@ use everbloom_store::machine::Machine;
 use crate::crashing::CrashingDisk;
 use crate::machine::Simulated;
 use crate::model::{Model, is_refusal};
-use crate::op::{Family, Op, Words, family};
+use crate::op::{Op, Words};
 use crate::plan::{CLIENTS, End, Fault, Plan, Step};
 use crate::server::{Connection, Instance, Progress, settings};
+
+use statements::Statements;
 
 /// The clock at the start of each run, in Unix milliseconds.
 const START_MS: u64 = 1_800_000_000_000;
@@ -102,6 +115,10 @@ struct World {
     always_since: Option<u64>,
     /// How many changes there were when the log was switched off.
     off_since: Option<u64>,
+    /// What the server says of itself, and what must be true of that.
+    statements: Statements,
+    /// The moments that a log beside the snapshot may hold, which a start without a log does not read.
+    beside: Vec<Moment>,
     /// The latest clock that there was.
     latest: u64,
     /// Whether an fsync may have lost what it was to make last. The next process would read it,
@@ -140,6 +157,12 @@ impl Request {
     }
 }
 
+/// The words of a line.
+fn words_of(line: &str) -> Words {
+    let words = line.split(' ');
+    words.map(|word| word.as_bytes().to_vec()).collect()
+}
+
 impl World {
     fn new(plan: &Plan) -> Result<Self, String> {
         let mut world = World {
@@ -156,6 +179,8 @@ impl World {
             safe: 0,
             always_since: None,
             off_since: None,
+            statements: Statements::default(),
+            beside: Vec::new(),
             latest: START_MS,
             has_lost: false,
         };
@@ -172,8 +197,8 @@ impl World {
     }
 
     fn start(&mut self) -> Verdict {
-        let instance = Instance::start(&self.disk, &self.machine, self.settings.clone())?;
-        self.instance = Some(instance);
+        self.instance = Some(self.start_instance()?);
+        self.statements = Statements::at_start(&self.settings, &self.disk);
         self.clients = (0..CLIENTS).map(|_| Connection::new()).collect();
         self.unanswered = vec![Vec::new(); CLIENTS];
         self.watched = vec![Vec::new(); CLIENTS];
@@ -203,6 +228,7 @@ impl World {
 
     fn step(&mut self, step: &Step) -> Verdict {
         self.latest = self.latest.max(self.now());
+        let mut left = None;
         match step {
             Step::Send(client, ops) => self.send(*client, ops)?,
             Step::Transaction(client, ops) => self.transact(*client, ops)?,
@@ -216,7 +242,10 @@ impl World {
                 self.unanswered[*client].clear();
             }
             Step::Pass(ms) => self.pass(*ms)?,
-            Step::Log => self.instance().write_log(),
+            Step::Log => {
+                self.instance().write_log();
+                left = Some(self.instance().server.store.journal.backlog());
+            }
             Step::Thread(number, times) => {
                 let threads = self.machine.threads();
                 if let Some((number, _)) = threads.get(number % threads.len().max(1)) {
@@ -239,6 +268,7 @@ impl World {
             },
             Step::Restart(end) => self.restart(*end, None)?,
             Step::CutManifest(lines) => self.restart(End::Kill, Some(*lines))?,
+            Step::Mend => self.mend()?,
             Step::Check => self.check()?,
         }
         for client in 0..CLIENTS {
@@ -248,6 +278,8 @@ impl World {
         if let Some(name) = self.machine.has_panicked() {
             return Err(format!("the thread '{name}' panics"));
         }
+        self.check_owners()?;
+        self.check_statements(left)?;
         if self.instance().server.store.failure().is_some() {
             self.restart(End::Kill, None)?;
         }
@@ -324,11 +356,7 @@ impl World {
             }
             return self.run(client, vec![Request::One(op.clone())]);
         }
-        // A rewrite without a log makes one that a start without a log never reads.
-        let no_log = !self.settings.data.appendonly;
-        let fits = |op: &&Op| !(no_log && **op == Op::Other("BGREWRITEAOF"));
-        let ops = ops.iter().filter(fits).cloned();
-        self.run(client, ops.map(Request::One).collect())
+        self.run(client, ops.iter().cloned().map(Request::One).collect())
     }
 
     fn transact(&mut self, client: usize, ops: &[Op]) -> Verdict {
@@ -346,8 +374,15 @@ impl World {
     fn run(&mut self, client: usize, requests: Vec<Request>) -> Verdict {
         let words: Vec<Words> = requests.iter().map(Request::words).collect();
         self.unanswered[client] = requests;
+        let work = match words.as_slice() {
+            [alone] => self.work_before(alone),
+            _ => None,
+        };
         let instance = self.instance.as_ref().expect("the server runs");
         let progress = self.clients[client].send(instance, &words);
+        if let Some(work) = work {
+            self.check_work(&words[0], work, progress.taken)?;
+        }
         self.take(client, &progress)
     }
 
@@ -371,14 +406,8 @@ impl World {
                     let past = std::mem::take(&mut offloaded);
                     self.apply(&op, reply, past)?;
                     let alone = progress.replies.len() == 1 && self.unanswered[client].is_empty();
-                    match (&op, reply) {
-                        (Op::Copy(from, to), Reply::Integer(1)) if alone => {
-                            self.check_copy(from, to)?;
-                        }
-                        (Op::Advance(key, _), _) if alone => {
-                            self.check_work(key, progress.taken)?;
-                        }
-                        _ => {}
+                    if let (Op::Copy(from, to), Reply::Integer(1), true) = (&op, reply, alone) {
+                        self.check_copy(from, to)?;
                     }
                 }
                 Request::Watch(key) => self.watch(client, key),
@@ -445,6 +474,7 @@ impl World {
     fn apply(&mut self, op: &Op, reply: &Reply, past: bool) -> Verdict {
         let now = self.now();
         self.note_change(op, reply);
+        self.check_acceptance(op, reply, past)?;
         if let Op::Config("appendonly", to) = op
             && *reply == Reply::OK
         {
@@ -477,103 +507,25 @@ impl World {
         self.ask_encoded(bytes)
     }
 
+    /// The same, if it takes no more than its bound.
+    fn ask_bounded(&mut self, request: &Words) -> Result<Reply, String> {
+        let work = self.work_before(request);
+        let mut bytes = Vec::new();
+        encode_request(request, &mut bytes);
+        let instance = self.instance.as_ref().expect("the server runs");
+        let (reply, taken) = self.checker.ask(instance, bytes);
+        match work {
+            Some(work) => self.check_work(request, work, taken).map(|()| reply),
+            None => Ok(reply),
+        }
+    }
+
     fn ask_encoded(&mut self, request: Vec<u8>) -> Reply {
         let instance = self.instance.as_ref().expect("the server runs");
         self.checker.ask(instance, request).0
     }
 
     fn line(&mut self, line: &str) -> Reply {
-        self.ask(
-            line.split(' ')
-                .map(|word| word.as_bytes().to_vec())
-                .collect(),
-        )
-    }
-
-    /// Copies a value in several requests.
-    fn converse(&mut self, op: &Op) -> Verdict {
-        let (Op::DumpRestore(from, to) | Op::ScanDump(from, to)) = op else {
-            return Ok(());
-        };
-        if from == to {
-            return Ok(());
-        }
-        let reply = match op {
-            Op::DumpRestore(..) => self.dump_and_restore(from, to),
-            _ => self.scan_and_load(from, to)?,
-        };
-        let copied = reply == Reply::OK;
-        let now = self.now();
-        self.note_change(op, &reply);
-        self.model.apply(op, &reply, now)?;
-        let end = self.instance().server.store.journal.end();
-        self.remember(end);
-        match copied {
-            true => {
-                self.check_copy(from, to)?;
-                self.check_key(to)
-            }
-            false => Ok(()),
-        }
-    }
-
-    fn dump_and_restore(&mut self, from: &str, to: &str) -> Reply {
-        let Reply::Bulk(payload) = self.line(&format!("DUMP {from}")) else {
-            return Reply::Null;
-        };
-        let mut words: Words = ["RESTORE", to, "0"].map(|it| it.as_bytes().to_vec()).into();
-        words.extend([payload, b"REPLACE".to_vec()]);
-        self.ask(words)
-    }
-
-    fn scan_and_load(&mut self, from: &str, to: &str) -> Result<Reply, String> {
-        let prefix = match family(from) {
-            Family::Text => return Ok(Reply::Null),
-            Family::Cuckoo => "CF",
-            _ => "BF",
-        };
-        if is_refusal(&self.line(&format!("DEL {to}"))) {
-            return Ok(Reply::Null);
-        }
-        self.model.keys.remove(to);
-        let end = self.instance().server.store.journal.end();
-        self.remember(end);
-        let (mut iterator, mut loaded) = (0, Reply::Null);
-        loop {
-            let piece = self.line(&format!("{prefix}.SCANDUMP {from} {iterator}"));
-            let Reply::Array(piece) = piece else {
-                return match self.model.get(from, self.now()) {
-                    Some(_) => Err(format!("SCANDUMP {from} {iterator}: {piece:?}")),
-                    None => Ok(Reply::Null),
-                };
-            };
-            let [Reply::Integer(next), Reply::Bulk(bytes)] = piece.as_slice() else {
-                // RedisBloom gives nothing of a cuckoo filter without items.
-                return Ok(loaded);
-            };
-            if *next == 0 {
-                return Ok(loaded);
-            }
-            let command = format!("{prefix}.LOADCHUNK {to} {next}");
-            let mut words: Words = command
-                .split(' ')
-                .map(|it| it.as_bytes().to_vec())
-                .collect();
-            words.push(bytes.clone());
-            loaded = self.ask(words);
-            let end = self.instance().server.store.journal.end();
-            if loaded != Reply::OK {
-                // A filter that does not fit is refused as RedisBloom refuses wrong bytes.
-                let limited = self.instance().server.config.snapshot().maxmemory > 0;
-                return match is_refusal(&loaded) || limited {
-                    true => Ok(loaded),
-                    false => Err(format!("LOADCHUNK {to} {next}: {loaded:?}")),
-                };
-            }
-            let now = self.now();
-            self.model.begin_copy(from, to, now);
-            self.remember(end);
-            iterator = *next;
-        }
+        self.ask(words_of(line))
     }
 }

@@ -2,14 +2,11 @@
 
 use std::sync::LazyLock;
 
-use everbloom_commands::Filter;
-use everbloom_files::Value as Stored;
 use everbloom_resp::{Reply, encode_request};
 
 use super::{MAX_ITEMS, Verdict, World};
 use crate::model::{Model, Value};
 use crate::op::{Op, Words, all_keys, item};
-use crate::server::Connection;
 
 impl World {
     /// Checks everything.
@@ -24,19 +21,8 @@ impl World {
     pub(super) fn check_server(&mut self) -> Verdict {
         self.instance().check_totals()?;
         self.instance().check_log()?;
-        let waiting = self.clients.iter().any(Connection::is_waiting);
-        if self.machine.threads().is_empty() && !waiting {
-            let mut read = None;
-            self.instance().each(|key, _, value| {
-                if value.capture().ids().next().is_some() {
-                    read = Some(key.to_owned());
-                }
-            });
-            if let Some(key) = read {
-                return Err(format!("{key} has a reader, and nobody reads it"));
-            }
-        }
-        Ok(())
+        self.check_settings()?;
+        self.check_no_reader()
     }
 
     /// The slow log has the commands of a transaction; every command is slow to it.
@@ -69,27 +55,6 @@ impl World {
         match (digest(from), digest(to)) {
             (Some(from), Some(to)) if from != to => Err("a copy has another digest".into()),
             _ => Ok(()),
-        }
-    }
-
-    /// A window that drops generations hands them to who reads it. Only the new one takes memory, and little else.
-    pub(super) fn check_work(&self, key: &str, taken: usize) -> Verdict {
-        // The changes that wait for the log may move to a buffer of twice the length.
-        let waiting = usize::try_from(self.instance().server.store.journal.backlog());
-        let mut most = SMALL_BYTES + 2 * waiting.unwrap_or(0);
-        self.instance().each(|name, _, value| {
-            if let (true, Stored::Filter(Filter::Bloom(filter))) = (name == key, value) {
-                most += filter
-                    .layers()
-                    .last()
-                    .map_or(0, |layer| layer.bytes() as usize);
-            }
-        });
-        match taken <= most {
-            true => Ok(()),
-            false => Err(format!(
-                "BF.ADVANCE {key} takes {taken} bytes, and {most} are its bound"
-            )),
         }
     }
 
@@ -182,9 +147,6 @@ pub(super) fn check_items(key: &str, value: &Value, there: &Items, now: u64) -> 
     }
     Ok(())
 }
-
-/// What a command may take beside the values that it makes: a reply, a record of the log, and what sizes a new layer.
-const SMALL_BYTES: usize = 64 << 10;
 
 /// How many items that nobody adds a filter is asked for.
 const STRANGERS: u32 = 2000;

@@ -3,6 +3,7 @@
 use everbloom::Layout;
 use everbloom_commands::Filter;
 use everbloom_files::Value as Stored;
+use everbloom_files::storage::Storage;
 
 use super::checks::{Items, check_items};
 use super::{Moment, Verdict, World};
@@ -11,6 +12,8 @@ use crate::plan::End;
 use crate::server::{Digests, Instance};
 
 const LOG_DIR: &str = "appendonlydir";
+/// What a start says that refuses to choose between a log and a snapshot.
+const UNREAD_LOG: &str = "had not read the log";
 const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
 
 /// A key of the server.
@@ -35,14 +38,23 @@ impl World {
             self.start_without_lines(lines)?;
         }
         let moments = std::mem::take(&mut self.moments);
+        if let Some(first) = self.statements.unlogged.take() {
+            self.beside.extend_from_slice(&moments[first..]);
+        }
         self.start()?;
         let (first, digests) = before;
         let found = self.found();
-        let loaded = self.loaded(&moments, first, &found)?;
-        self.model = moments[loaded].model.clone();
+        let loaded = self.loaded(&moments, first, &found).or_else(|why| {
+            let beside = self.loaded(&self.beside, 0, &found);
+            beside.map_err(|_| why)
+        })?;
+        self.model = loaded.0;
         // Whether an expired item was lost cannot be seen, even if the clock goes back later.
         let now = self.now();
-        self.model.drop_forgotten(self.until(&moments, loaded));
+        self.model.drop_forgotten(loaded.1);
+        if self.settings.data.appendonly {
+            self.beside.clear();
+        }
         self.drop_doubtful();
         self.moments.clear();
         self.remember(0);
@@ -62,7 +74,41 @@ impl World {
                 check_items(&it.key, &known.value, items, now)?;
             }
         }
-        self.check_server()
+        self.check_server()?;
+        self.check_statements(None)
+    }
+
+    /// Starts a server. If it refuses because a log lies there that it has never read, and a snapshot
+    /// of another one, the log is moved away.
+    pub(super) fn start_instance(&mut self) -> Result<Instance, String> {
+        let start = || Instance::start(&self.disk, &self.machine, self.settings.clone());
+        let refusal = match start() {
+            Err(why) if !self.beside.is_empty() && why.contains(UNREAD_LOG) => why,
+            started => return started,
+        };
+        for name in self.disk.list(LOG_DIR).map_err(|_| refusal)? {
+            let removed = self.disk.remove(&format!("{LOG_DIR}/{name}"));
+            removed.expect("a disk that is well");
+        }
+        start()
+    }
+
+    /// A rewrite without a log has made one that holds what there was when it began. A server that is
+    /// started with a log reads that. `first` is the first moment that it may be.
+    pub(super) fn check_unlogged_rewrite(&mut self, first: usize) -> Verdict {
+        self.beside = self.moments[first..].to_vec();
+        let mut settings = self.settings.clone();
+        settings.data.appendonly = true;
+        let disk = self.disk.after_kill();
+        disk.heal();
+        let other = Instance::start(&disk, &self.machine, settings)?;
+        let own = self.instance.replace(other);
+        let found = self.found();
+        self.instance = own;
+        let loaded = self.loaded(&self.beside, 0, &found);
+        loaded
+            .map(drop)
+            .map_err(|why| format!("after a rewrite without a log, {why}"))
     }
 
     /// Tries to start without the last lines of the manifest, if one of them names a file that the log cannot do without.
@@ -125,7 +171,7 @@ impl World {
     fn first_kept(&self, instance: &Instance, end: End) -> usize {
         let store = &instance.server.store;
         let persistence = store.persistence().expect("a disk");
-        if !instance.keeps_log() {
+        if !self.statements.promise_log() {
             let saved = &persistence.figures;
             let relaxed = std::sync::atomic::Ordering::Relaxed;
             if saved.save.done.load(relaxed) == 0 {
@@ -150,17 +196,23 @@ impl World {
         }
     }
 
-    /// The moment that the server has loaded: the last that fits.
-    fn loaded(&self, moments: &[Moment], first: usize, found: &[Found]) -> Result<usize, String> {
+    /// The moment that the server has loaded, the last that fits: its model, and the clock before the next.
+    fn loaded(
+        &self,
+        moments: &[Moment],
+        first: usize,
+        found: &[Found],
+    ) -> Result<(Model, u64), String> {
         let mut why = String::new();
         for (index, moment) in moments.iter().enumerate().skip(first).rev() {
-            match self.fits(&moment.model, found, self.until(moments, index)) {
-                Ok(()) => return Ok(index),
+            let until = self.until(moments, index);
+            match self.fits(&moment.model, found, until) {
+                Ok(()) => return Ok((moment.model.clone(), until)),
                 Err(reason) if why.is_empty() => why = reason,
                 Err(_) => {}
             }
         }
-        let last = moments.len() - 1;
+        let last = moments.len().saturating_sub(1);
         Err(format!(
             "what the server has loaded is none of the moments {first} to {last}; the last: {why}"
         ))

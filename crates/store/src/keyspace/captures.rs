@@ -38,6 +38,11 @@ impl Captures {
         self.locations.lock().insert(id, Location::Keyspace(hash));
     }
 
+    /// How many readers there are.
+    pub(super) fn count(&self) -> usize {
+        self.locations.lock().len()
+    }
+
     /// The location of a reader's value.
     pub(super) fn find(&self, id: u64) -> Option<Location> {
         self.locations.lock().get(&id).cloned()

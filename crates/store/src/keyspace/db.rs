@@ -195,6 +195,11 @@ impl Db {
         true
     }
 
+    /// Whether a snapshot is being made of it.
+    pub fn is_in_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
     /// The queue of the snapshot being made.
     pub(super) fn snapshot_queue(&self) -> Option<Arc<SnapshotQueue>> {
         self.snapshot

@@ -86,6 +86,11 @@ impl Keyspace {
         self.release.free(removed, bytes);
     }
 
+    /// How many readers of values in pieces there are.
+    pub fn readers(&self) -> usize {
+        self.captures.count()
+    }
+
     /// Whether a key may have expired that is not yet removed.
     pub fn may_have_expired(&self, now: u64) -> bool {
         self.earliest_expiry.load(Ordering::Relaxed) <= now

@@ -81,6 +81,10 @@ struct State {
     syncs_fail: bool,
     /// The next sync of a file fails and loses what it was to make last.
     loses: bool,
+    /// How many writes and syncs have failed.
+    failures: usize,
+    /// The files whose syncs have failed, by the numbers that names point to.
+    failed_syncs: Vec<usize>,
     changes: u64,
 }
 
@@ -130,6 +134,8 @@ impl Default for State {
             size: None,
             syncs_fail: false,
             loses: false,
+            failures: 0,
+            failed_syncs: Vec::new(),
             changes: 0,
         }
     }
@@ -228,6 +234,30 @@ impl CrashingDisk {
         files
     }
 
+    /// How many writes and syncs have failed.
+    pub fn failures(&self) -> usize {
+        self.lock().failures
+    }
+
+    /// How many syncs of files have failed whose names end with this.
+    pub fn failed_syncs(&self, end: &str) -> usize {
+        let state = self.lock();
+        let named = |file: &&usize| {
+            let mut names = state.dirs.values().flat_map(|dir| &dir.current);
+            names.any(|(name, node)| name.ends_with(end) && *node == Node::File(**file))
+        };
+        state.failed_syncs.iter().filter(named).count()
+    }
+
+    /// Which file a name points to, if it and all its bytes outlast the power.
+    pub fn lasting(&self, name: &str) -> Option<usize> {
+        let state = self.lock();
+        let file = state.file(name).ok()?;
+        let (dir, node) = (state.dirs.get(parent(name))?, Some(&Node::File(file)));
+        let lasts = state.files[file].unsynced.is_empty() && dir.lasting.get(last(name)) == node;
+        lasts.then_some(file)
+    }
+
     /// A disk with what a power cut now could have left: one of the possibilities, by seed.
     pub fn survivors(&self, seed: u64) -> CrashingDisk {
         let survivors = self.lock().survivors(&mut Choice::new(seed));
@@ -306,6 +336,7 @@ impl State {
     fn sync<T>(&mut self, run: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
         self.operation(|_| Ok(()))?;
         if self.syncs_fail {
+            self.failures += 1;
             return Err(io::Error::other("input/output error"));
         }
         run(self)
@@ -315,15 +346,21 @@ impl State {
         if std::mem::take(&mut self.loses) {
             self.operation(|_| Ok(()))?;
             self.files[file].unsynced.clear();
+            self.failures += 1;
+            self.failed_syncs.push(file);
             return Err(io::Error::other("input/output error"));
         }
-        self.sync(|state| {
+        let synced = self.sync(|state| {
             let file = &mut state.files[file];
             for change in std::mem::take(&mut file.unsynced) {
                 apply(&mut file.lasting, &change);
             }
             Ok(())
-        })
+        });
+        if synced.is_err() {
+            self.failed_syncs.push(file);
+        }
+        synced
     }
 
     fn dir(&mut self, path: &str) -> io::Result<&mut DirState> {

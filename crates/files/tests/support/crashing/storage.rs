@@ -18,6 +18,7 @@ impl Write for OpenFile {
         let written = self.disk.lock().operation(|state| {
             let fits = state.fits(bytes.len());
             if fits == 0 {
+                state.failures += 1;
                 return Err(io::ErrorKind::StorageFull.into());
             }
             state.room = state.room.map(|room| room - fits as u64);

@@ -1,0 +1,85 @@
+//! No command takes more than its bound of work while others wait.
+
+use std::sync::LazyLock;
+
+use everbloom::host::Limit;
+use everbloom_commands::Filter;
+use everbloom_files::Value as Stored;
+use everbloom_server::internals::LIMITS;
+
+use super::{Verdict, World};
+use crate::op::Words;
+use crate::work::Work;
+
+/// From this many bytes on, work is left to another thread.
+static WORK_BYTES: LazyLock<&Limit> = LazyLock::new(|| {
+    let named = LIMITS.iter().find(|limit| limit.name() == "bytes of work");
+    named.expect("a limit of the server")
+});
+
+/// Bytes of the newest layer of a filter, and of all, with those that a window has dropped.
+fn sizes(value: &Stored) -> (usize, usize) {
+    match value {
+        Stored::Filter(Filter::Bloom(filter)) => {
+            let newest = filter.layers().last();
+            let newest = newest.map_or(0, |layer| layer.bytes() as usize);
+            (
+                newest,
+                (filter.stream_start() + filter.stream_len()) as usize,
+            )
+        }
+        _ => (0, value.memory()),
+    }
+}
+
+fn name_of(request: &Words) -> String {
+    String::from_utf8_lossy(&request[0]).into_owned()
+}
+
+impl World {
+    /// What bounds the work of a request that is about to run, if anything does.
+    pub(super) fn work_before(&self, request: &Words) -> Option<Work> {
+        let name = name_of(request);
+        Work::default().bound(&name)?;
+        // Who finds no room removes what has expired of other keys, and makes filters without copies.
+        if self.instance().server.config.snapshot().maxmemory > 0 {
+            return None;
+        }
+        let keys = match name.as_str() {
+            "BF.MERGE" | "BF.SHRINK" => &request[1..],
+            _ => &request[1..2],
+        };
+        let size = |key: &Vec<u8>| self.instance().look(key, |value| value.memory());
+        Some(Work {
+            request: request.iter().map(Vec::len).sum(),
+            words: request.len(),
+            read: keys.iter().filter_map(size).sum(),
+            grown: self
+                .instance()
+                .look(&request[1], sizes)
+                .map_or(0, |it| it.1),
+            newest: 0,
+            limit: WORK_BYTES.get(),
+        })
+    }
+
+    /// Compares what a request has taken with its bound.
+    pub(super) fn check_work(&self, request: &Words, before: Work, taken: usize) -> Verdict {
+        let now = self.instance().look(&request[1], sizes);
+        let (newest, all) = now.unwrap_or_default();
+        let work = Work {
+            grown: all.saturating_sub(before.grown),
+            newest,
+            ..before
+        };
+        let name = name_of(request);
+        // The changes that wait for the log may move to a buffer of twice the length.
+        let waiting = self.instance().server.store.journal.backlog() as usize;
+        match work.bound(&name).map(|bound| bound + 2 * waiting) {
+            Some(bound) if taken > bound => Err(format!(
+                "{name} takes {taken} bytes, and {bound} are its bound: {work:?}"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
