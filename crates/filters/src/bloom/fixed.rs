@@ -58,7 +58,7 @@ impl BloomFilter {
 
     /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
-        self.layer.insert_item(item)
+        self.layer.insert_item(item, HashWidth::Bits64)
     }
 
     /// Whether the item was inserted: false is certain, true may be an error.

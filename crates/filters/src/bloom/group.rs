@@ -184,8 +184,11 @@ impl Group {
             return blocks::contained(layers, &self.pairs, mask);
         }
         let mut open = mask;
-        for layer in layers.iter().rev().filter_map(Layer::as_classic) {
-            open &= !self.contained_in(layer, open);
+        for layer in layers.iter().rev() {
+            open &= !match layer.as_classic() {
+                Some(bits) => self.contained_in(bits, open),
+                None => self.contained_one_by_one(layer, open),
+            };
             if open == 0 {
                 break;
             }
@@ -207,6 +210,13 @@ impl Group {
             far += 1;
         }
         far
+    }
+
+    /// The items in the mask that are in the layer, as bits, in the plain way.
+    #[cold]
+    fn contained_one_by_one(&self, layer: &Layer, mask: u32) -> u32 {
+        let test = |found: u32, (index, pair)| found | u32::from(layer.contains(pair)) << index;
+        self.select(mask).fold(0, test)
     }
 
     /// The items in the mask that are in the layer, as bits.

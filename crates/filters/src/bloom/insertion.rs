@@ -10,7 +10,7 @@ use crate::error::InsertError;
 use crate::hash::DoubleHash;
 use crate::hash::item::Item;
 use crate::layer::Layer;
-use crate::layer::layout::Layout;
+use crate::layer::kind::Kind;
 use crate::sizing::BlockedSize;
 
 /// What an insertion has done. [Example](LayeredFilter::try_insert_each).
@@ -179,10 +179,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     ) -> Result<Inserted, E> {
         let width = self.options.hash_width();
         // One pass over the only layer tests and inserts; in the blocked layout it hashes, too.
-        let inserted = self.insert_where_room(0, |layer| match layer.layout() {
-            Layout::Blocked => layer.insert_item(item),
-            Layout::Classic => layer.insert_unless_known(layer.hash(item, width)),
-        });
+        let inserted = self.insert_where_room(0, |layer| layer.insert_item(item, width));
         match inserted {
             Some(true) => Ok(Inserted::New),
             Some(false) => Ok(Inserted::Known),
@@ -260,14 +257,14 @@ impl<W: MaybeWindow> LayeredFilter<W> {
 
     fn grow(&mut self, max_bytes: u64) -> Result<(), InsertError> {
         let newest = self.layers.last().ok_or(InsertError::CannotGrow)?;
-        let size = match (newest.key(), newest.valkey_bloom(), self.window()) {
-            (None, Some(valkey), _) => {
+        let size = match (newest.kind(), self.window()) {
+            (Kind::Valkey(valkey), _) => {
                 let (number, capacity) = (self.layers.len(), newest.capacity());
                 valkey.next_size(number, capacity, self.error_rate(), self.expansion)
             }
-            (None, None, _) => newest.size().next(self.expansion, self.options.rounding()),
-            (Some(_), _, Some(window)) => self.next_in_generation(window),
-            (Some(_), _, None) => {
+            (Kind::Classic, _) => newest.size().next(self.expansion, self.options.rounding()),
+            (Kind::Blocked(_), Some(window)) => self.next_in_generation(window),
+            (Kind::Blocked(_), None) => {
                 let taken: f64 = self.layers.iter().map(Layer::error_rate).sum();
                 // A union may have exceeded the given error rate.
                 let left = (self.error_rate() - taken).max(newest.error_rate() / 2.0);

@@ -176,8 +176,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// [Example](crate::redisbloom::ValkeyBloom::FIXED_SEED).
     #[must_use]
     pub fn valkey(&self) -> Option<&ValkeyBloom> {
-        let first = self.layers.first().and_then(Layer::valkey_bloom);
-        first.map(|valkey| &**valkey)
+        self.layers.first().and_then(Layer::valkey_bloom)
     }
 
     /// How many times the capacity of a layer the next one has; in the blocked layout of a large

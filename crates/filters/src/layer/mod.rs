@@ -2,8 +2,10 @@
 
 pub(crate) mod capture;
 pub(crate) mod classic;
+pub(crate) mod kind;
 pub(crate) mod layout;
 pub(crate) mod shape;
+mod valkey;
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -24,7 +26,8 @@ use crate::hash::valkey::ValkeyBloom;
 use crate::hash::{DoubleHash, HashWidth, Hasher, Key};
 use crate::sizing::BlockedSize;
 use crate::sizing::LayerSize;
-use classic::{ClassicBits, RUN};
+use classic::{ClassicArray, ClassicBits};
+use kind::Kind;
 use layout::Layout;
 use shape::Shape;
 
@@ -61,59 +64,91 @@ const SHORT: usize = 256;
 /// small classic filter larger.
 #[derive(Clone, Debug, PartialEq)]
 enum Bits {
-    Classic(BitArray),
+    Classic(ClassicArray),
     Blocked(Box<BlockedBits>),
 }
 
 impl Layer {
-    /// An empty layer: in the blocked layout with a key, and otherwise in the classic one, with
-    /// valkey-bloom's hash and positions if that is given. The size is one for this layout, or
-    /// passed the gate.
-    pub(crate) fn empty(
-        size: &LayerSize,
-        key: Option<Key>,
-        valkey: Option<Arc<ValkeyBloom>>,
-        max_bytes: u64,
-    ) -> Result<Layer, BuildError> {
+    /// An empty layer. The size is one for this kind, or passed the gate.
+    pub(crate) fn empty(size: &LayerSize, kind: Kind, max_bytes: u64) -> Result<Layer, BuildError> {
         let bytes = size.bytes;
         if bytes > max_bytes {
             return Err(BuildError::TooLarge { bytes });
         }
-        let Some(key) = key else {
-            // Before anything is allocated.
-            let shape = Shape::new(size, valkey)?;
-            let bits = BitArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
-            return Ok(Layer::new(Bits::Classic(bits), shape));
+        let zeroed = || BitArray::zeroed(bytes).map_err(|_| BuildError::OutOfMemory { bytes });
+        let valkey = match kind {
+            Kind::Classic => None,
+            Kind::Valkey(valkey) => Some(valkey),
+            Kind::Blocked(key) => {
+                let size = BlockedSize::of_layer(size);
+                let shape = Shape::new(&size.as_layer())?;
+                let bits = BlockedBits::zeroed(&size, key)?;
+                return Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape));
+            }
         };
-        let size = BlockedSize::of_layer(size);
-        let shape = Shape::new(&size.as_layer(), None)?;
-        let bits = BlockedBits::zeroed(&size, key)?;
-        Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape))
+        Layer::classic(size, valkey, zeroed)
     }
 
-    /// A layer in the classic layout with these bits, which must be as many bytes as the size says.
-    pub(crate) fn classic_with_bits(
+    /// A layer with these bits, which must be as many bytes as the size says. In the classic layout
+    /// a vector without spare capacity becomes part of the layer without being copied.
+    pub(crate) fn with_bits(
         size: &LayerSize,
-        valkey: Option<Arc<ValkeyBloom>>,
+        kind: Kind,
         bits: Vec<u8>,
+        max_bytes: u64,
     ) -> Result<Layer, BuildError> {
-        let bits = BitArray::from_vec(bits);
-        if bits.len() != size.bytes {
+        if bits.len() as u64 != size.bytes {
             return Err(BuildError::Unsizable);
         }
-        let shape = Shape::new(size, valkey)?;
+        let valkey = match kind {
+            Kind::Classic => None,
+            Kind::Valkey(valkey) => Some(valkey),
+            Kind::Blocked(_) => {
+                // Blocks have an alignment that a vector of bytes does not have.
+                let mut layer = Layer::empty(size, kind, max_bytes)?;
+                pages::copy(layer.as_bytes_mut(), &bits);
+                return Ok(layer);
+            }
+        };
+        Layer::classic(size, valkey, || Ok(BitArray::from_vec(bits)))
+    }
+
+    /// A layer in the classic layout. The size is checked before the bits are made.
+    fn classic(
+        size: &LayerSize,
+        valkey: Option<ValkeyBloom>,
+        bits: impl FnOnce() -> Result<BitArray, BuildError>,
+    ) -> Result<Layer, BuildError> {
+        let mut size = *size;
+        if valkey.is_some() {
+            // valkey-bloom stores no bits per item: they follow.
+            size.bits_per_entry = size.bits() as f64 / size.capacity as f64;
+        }
+        let shape = Shape::new(&size)?;
+        let bits = ClassicArray::new(bits()?, valkey);
         Ok(Layer::new(Bits::Classic(bits), shape))
     }
 
-    /// An empty layer of this size with the same layout and hash.
+    /// An empty layer of this size and of the same kind.
     pub(crate) fn like(&self, size: &LayerSize, max_bytes: u64) -> Result<Layer, BuildError> {
-        Layer::empty(size, self.key(), self.shape.valkey.clone(), max_bytes)
+        Layer::empty(size, self.kind(), max_bytes)
+    }
+
+    /// What hashes its items, and decides where their bits lie.
+    pub(crate) fn kind(&self) -> Kind {
+        match &self.bits {
+            Bits::Classic(ClassicArray::RedisBloom(_)) => Kind::Classic,
+            Bits::Classic(ClassicArray::Valkey(bits)) => Kind::Valkey(bits.valkey),
+            Bits::Blocked(bits) => Kind::Blocked(bits.key),
+        }
     }
 
     /// What only a layer of valkey-bloom has.
-    #[inline]
-    pub(crate) fn valkey_bloom(&self) -> Option<&Arc<ValkeyBloom>> {
-        self.shape.valkey.as_ref()
+    pub(crate) fn valkey_bloom(&self) -> Option<&ValkeyBloom> {
+        match &self.bits {
+            Bits::Classic(ClassicArray::Valkey(bits)) => Some(&bits.valkey),
+            _ => None,
+        }
     }
 
     fn new(bits: Bits, shape: Shape) -> Layer {
@@ -133,12 +168,14 @@ impl Layer {
         }
     }
 
-    /// The bits, if they are in the classic layout.
+    /// The bits, if they are those of RedisBloom.
     #[inline]
     pub(crate) fn as_classic(&self) -> Option<ClassicBits<'_>> {
         match &self.bits {
-            Bits::Classic(bits) => Some(ClassicBits::new(bits, &self.shape)),
-            Bits::Blocked(_) => None,
+            Bits::Classic(ClassicArray::RedisBloom(bits)) => {
+                Some(ClassicBits::new(bits, &self.shape))
+            }
+            _ => None,
         }
     }
 
@@ -219,7 +256,7 @@ impl Layer {
     #[must_use]
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.bits {
-            Bits::Classic(bits) => bits.as_bytes(),
+            Bits::Classic(bits) => bits.array().as_bytes(),
             Bits::Blocked(bits) => Cow::Borrowed(bits.blocks.array.as_bytes()),
         }
     }
@@ -227,15 +264,14 @@ impl Layer {
     /// What the number of ones says. Takes time linear in the length.
     pub(crate) fn fill(&self) -> Fill {
         let hashes = self.hashes();
-        match &self.bits {
-            Bits::Classic(bits) => {
-                let fill = Fill::of_classic(bits.count_ones(), self.modulus(), hashes);
-                // Without hashes the bits tell nothing of the items.
-                let items = if hashes == 0 { self.items } else { fill.items };
-                Fill { items, ..fill }
-            }
-            Bits::Blocked(bits) => bits.fill(),
-        }
+        let ones = match &self.bits {
+            Bits::Classic(bits) => bits.array().count_ones(),
+            Bits::Blocked(bits) => return bits.fill(),
+        };
+        let fill = Fill::of_classic(ones, self.modulus(), hashes);
+        // Without hashes the bits tell nothing of the items.
+        let items = if hashes == 0 { self.items } else { fill.items };
+        Fill { items, ..fill }
     }
 
     /// What [`Stats::of_layers`](crate::Stats) takes of a layer.
@@ -245,11 +281,23 @@ impl Layer {
 
     /// The huge pages; none while only the positions of a few ones are kept.
     fn huge_pages(&self) -> HugePages<'_> {
-        let (bytes, touched) = match &self.bits {
-            Bits::Classic(bits) => (bits.dense().unwrap_or_default(), self.hashes()),
-            Bits::Blocked(bits) => (bits.blocks.array.as_bytes(), 1),
+        let touched = match &self.bits {
+            Bits::Classic(_) => self.hashes(),
+            Bits::Blocked(_) => 1,
         };
-        HugePages { bytes, touched }
+        HugePages {
+            bytes: self.dense_bytes(),
+            touched,
+        }
+    }
+
+    /// The bit array; none while only the positions of a few ones are kept.
+    #[inline]
+    fn dense_bytes(&self) -> &[u8] {
+        match &self.bits {
+            Bits::Classic(bits) => bits.array().dense().unwrap_or_default(),
+            Bits::Blocked(bits) => bits.blocks.array.as_bytes(),
+        }
     }
 
     /// Copies these bits, which are as many, into an empty layer that has its item count.
@@ -275,7 +323,7 @@ impl Layer {
 
     /// Moves the pages that are due at this item count to huge pages, after bits were loaded.
     pub(crate) fn collapse_loaded(&self) {
-        self.huge_pages().collapse_since(0, self.items);
+        self.collapse_since(0);
     }
 
     /// Bytes in memory beside itself, without what layers of equal parameters share.
@@ -300,7 +348,7 @@ impl Layer {
 
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bits {
-            Bits::Classic(bits) => bits.as_bytes_mut(),
+            Bits::Classic(bits) => bits.array_mut().as_bytes_mut(),
             Bits::Blocked(bits) => bits.blocks.array.as_bytes_mut(),
         }
     }
@@ -308,7 +356,7 @@ impl Layer {
     /// Lets the bits be moved to another place, if there are any; they must stay as many.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         match &mut self.bits {
-            Bits::Classic(bits) => bits.relocate(relocate),
+            Bits::Classic(bits) => bits.array_mut().relocate(relocate),
             Bits::Blocked(bits) => bits.blocks.array.relocate(relocate),
         }
     }
@@ -316,7 +364,7 @@ impl Layer {
     /// Gives memory back that few bits do not need.
     pub(crate) fn shrink(&mut self) {
         if let Bits::Classic(bits) = &mut self.bits {
-            bits.shrink();
+            bits.array_mut().shrink();
         }
     }
 
@@ -324,25 +372,20 @@ impl Layer {
         self.items = items;
     }
 
-    /// What hashes items as the layer's layout does; `width` is the classic one's.
+    /// What hashes items as this layer does; `width` is that of RedisBloom's hash.
     pub(crate) fn hasher(&self, width: HashWidth) -> Hasher {
         match &self.bits {
-            Bits::Classic(_) => match &self.shape.valkey {
-                Some(valkey) => Hasher::Valkey(**valkey),
-                None => Hasher::Classic(width),
-            },
+            Bits::Classic(ClassicArray::RedisBloom(_)) => Hasher::Classic(width),
+            Bits::Classic(ClassicArray::Valkey(bits)) => Hasher::Valkey(bits.valkey),
             Bits::Blocked(bits) => Hasher::Blocked(bits.blocks.secrets),
         }
     }
 
-    /// Hashes an item as the layer's layout does; `width` is the classic one's.
+    /// Hashes an item as this layer does; `width` is that of RedisBloom's hash.
     #[inline]
     pub(crate) fn hash(&self, item: &(impl Item + ?Sized), width: HashWidth) -> DoubleHash {
         match &self.bits {
-            Bits::Classic(_) => match &self.shape.valkey {
-                Some(valkey) => item.hash_with(&**valkey),
-                None => item.hash_with(&width),
-            },
+            Bits::Classic(bits) => bits.hash(item, width),
             Bits::Blocked(bits) => item.hash_with(&bits.blocks.secrets),
         }
     }
@@ -351,20 +394,19 @@ impl Layer {
     #[inline]
     pub(crate) fn hashes_as(&self, width: HashWidth) -> bool {
         match &self.bits {
-            Bits::Classic(_) => width == HashWidth::Bits64 && self.shape.valkey.is_none(),
+            Bits::Classic(ClassicArray::RedisBloom(_)) => width == HashWidth::Bits64,
+            Bits::Classic(ClassicArray::Valkey(_)) => false,
             Bits::Blocked(_) => true,
         }
     }
 
-    /// Whether all bits of the item are 1, which is hashed to 64 bits in the classic layout.
+    /// Whether all bits of the item are 1, for which RedisBloom's hash has 64 bits.
     #[inline]
     pub(crate) fn contains_item(&self, item: &(impl Item + ?Sized)) -> bool {
-        let Some(bytes) = item.as_item_bytes() else {
-            return self.contains(self.hash(item, HashWidth::Bits64));
-        };
-        match &self.bits {
-            Bits::Classic(bits) => classic_contains(ClassicBits::new(bits, &self.shape), bytes),
-            Bits::Blocked(bits) => bits.contains_item(bytes),
+        match (item.as_item_bytes(), &self.bits) {
+            (Some(bytes), Bits::Blocked(bits)) => bits.contains_item(bytes),
+            (Some(bytes), Bits::Classic(bits)) => bits.contains_item(bytes, &self.shape),
+            (None, _) => self.contains(self.hash(item, HashWidth::Bits64)),
         }
     }
 
@@ -372,7 +414,7 @@ impl Layer {
     #[inline]
     pub(crate) fn contains(&self, pair: DoubleHash) -> bool {
         match &self.bits {
-            Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).contains(pair),
+            Bits::Classic(bits) => bits.contains(&self.shape, pair),
             Bits::Blocked(bits) => bits.contains(pair),
         }
     }
@@ -389,10 +431,7 @@ impl Layer {
     /// and to find where its bits are. Returns whether they are.
     #[inline]
     pub(crate) fn prefetch_short(&self) -> bool {
-        let bytes = match &self.bits {
-            Bits::Classic(bits) => bits.dense().unwrap_or_default(),
-            Bits::Blocked(bits) => bits.blocks.array.as_bytes(),
-        };
+        let bytes = self.dense_bytes();
         let is_short = bytes.len() <= SHORT;
         if is_short {
             prefetch_value(bytes);
@@ -404,7 +443,7 @@ impl Layer {
     #[inline]
     pub(crate) fn prefetch(&self, pair: DoubleHash, most: u32) {
         match &self.bits {
-            Bits::Classic(bits) => ClassicBits::new(bits, &self.shape).prefetch_item(pair, most),
+            Bits::Classic(bits) => bits.prefetch(&self.shape, pair, most),
             Bits::Blocked(bits) => bits.blocks.array.prefetch(pair.a),
         }
     }
@@ -420,19 +459,7 @@ impl Layer {
     #[inline]
     pub(crate) fn insert_if_new(&mut self, pair: DoubleHash) -> bool {
         let new = match &mut self.bits {
-            Bits::Classic(bits) => set_all(bits, &self.shape, pair),
-            Bits::Blocked(bits) => bits.insert(pair),
-        };
-        self.count(new.into());
-        new
-    }
-
-    /// [`insert_if_new`](Self::insert_if_new) for an item that is likely to be there: then nothing
-    /// is written.
-    #[inline]
-    pub(crate) fn insert_unless_known(&mut self, pair: DoubleHash) -> bool {
-        let new = match &mut self.bits {
-            Bits::Classic(bits) => set_unless_all(bits, &self.shape, pair),
+            Bits::Classic(bits) => bits.insert(&self.shape, pair),
             Bits::Blocked(bits) => bits.insert(pair),
         };
         self.count(new.into());
@@ -444,21 +471,28 @@ impl Layer {
         let before = self.items;
         self.items = before.saturating_add(new.into());
         if self.items / STEP != before / STEP {
-            self.huge_pages().collapse_since(before, self.items);
+            self.collapse_since(before);
         }
     }
 
-    /// [`insert_if_new`](Self::insert_if_new) for an item, which is hashed to 64 bits in the
-    /// classic layout.
+    /// Moves the pages that are due since this item count to huge pages. Not inlined, so that an
+    /// insertion has no registers to save.
+    #[cold]
+    #[inline(never)]
+    fn collapse_since(&self, before: u64) {
+        self.huge_pages().collapse_since(before, self.items);
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) for an item, which is likely to be there: then nothing
+    /// is written. `width` is that of RedisBloom's hash.
     #[inline]
-    pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized)) -> bool {
+    pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized), width: HashWidth) -> bool {
         let new = match (&mut self.bits, item.as_item_bytes()) {
             (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
             (Bits::Blocked(bits), None) => bits.insert(item.hash_with(&bits.blocks.secrets)),
             (Bits::Classic(bits), _) => {
-                let pair = item.hash_with(&HashWidth::Bits64);
-                let found = ClassicBits::new(bits, &self.shape).contains(pair);
-                !found && set_all(bits, &self.shape, pair)
+                let pair = bits.hash(item, width);
+                bits.insert_unless_known(&self.shape, pair)
             }
         };
         self.count(new.into());
@@ -485,22 +519,16 @@ impl Layer {
     #[inline]
     pub(crate) fn insert_uncounted(&mut self, pair: DoubleHash) {
         match &mut self.bits {
-            Bits::Classic(bits) => drop(set_all(bits, &self.shape, pair)),
+            Bits::Classic(bits) => drop(bits.insert(&self.shape, pair)),
             Bits::Blocked(bits) => drop(bits.insert(pair)),
         }
     }
 
     /// Calls `note` with each byte that [`insert`](Self::insert) would change.
     #[cold]
-    pub(crate) fn note_insert(&self, pair: DoubleHash, mut note: impl FnMut(u64)) {
+    pub(crate) fn note_insert(&self, pair: DoubleHash, note: impl FnMut(u64)) {
         match &self.bits {
-            Bits::Classic(bits) => {
-                for position in self.shape.positions(pair) {
-                    if !bits.test(position) {
-                        note(position / 8);
-                    }
-                }
-            }
+            Bits::Classic(bits) => bits.note_insert(&self.shape, pair, note),
             Bits::Blocked(bits) => bits.note_insert(pair, note),
         }
     }
@@ -552,37 +580,6 @@ impl Clone for Layer {
     }
 }
 
-/// Makes all bits of the item 1; whether one of them was 0.
-#[inline]
-fn set_all(bits: &mut BitArray, shape: &Shape, pair: DoubleHash) -> bool {
-    // Asked once, and not for each position.
-    match shape.valkey {
-        None => bits.set_all(pair.reduced(shape.size.hashes, shape.modulus)),
-        Some(_) => bits.set_all(shape.positions(pair)),
-    }
-}
-
-/// The same. Nothing is written if all bits are 1.
-#[inline]
-fn set_unless_all(bits: &mut BitArray, shape: &Shape, pair: DoubleHash) -> bool {
-    let layer = ClassicBits::new(bits, shape);
-    let Some(first) = layer.first_run(pair) else {
-        return !layer.contains(pair) && set_all(bits, shape, pair);
-    };
-    if !bits.set_unless_all(first) && ClassicBits::new(bits, shape).contains_rest(pair) {
-        return false;
-    }
-    let rest = shape.size.hashes - RUN;
-    bits.set_all(pair.skip(RUN).reduced(rest, shape.modulus));
-    true
-}
-
-/// Not inlined, so that a lookup in the blocked layout has no registers to save.
-#[inline(never)]
-fn classic_contains(bits: ClassicBits<'_>, item: &[u8]) -> bool {
-    bits.contains(DoubleHash::new(item, HashWidth::Bits64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Arc, BitArray, Layer, Shape, size_of};
@@ -592,6 +589,6 @@ mod tests {
         let parts = size_of::<BitArray>() + size_of::<u64>() + size_of::<Arc<Shape>>();
         assert_eq!(size_of::<Layer>(), parts);
         // What each layer would take more without sharing, beside two counters.
-        assert_eq!(size_of::<Shape>(), 64);
+        assert_eq!(size_of::<Shape>(), 56);
     }
 }

@@ -6,7 +6,7 @@
 use alloc::sync::Arc;
 
 use crate::error::BuildError;
-use crate::hash::valkey::{self, ValkeyBloom};
+use crate::hash::valkey;
 use crate::hash::{DoubleHash, Modulus};
 use crate::sizing::LayerSize;
 
@@ -15,30 +15,19 @@ use crate::sizing::LayerSize;
 pub(crate) struct Shape {
     pub(crate) size: LayerSize,
     pub(crate) modulus: Modulus,
-    /// Of a filter of valkey-bloom.
-    pub(crate) valkey: Option<Arc<ValkeyBloom>>,
 }
 
 impl Shape {
-    pub(crate) fn new(
-        size: &LayerSize,
-        valkey: Option<Arc<ValkeyBloom>>,
-    ) -> Result<Shape, BuildError> {
+    pub(crate) fn new(size: &LayerSize) -> Result<Shape, BuildError> {
         let modulus = match size.log2_bits {
             0 => size.bytes.checked_mul(8),
             log2_bits => 1_u64.checked_shl(u32::from(log2_bits)),
         };
         // Every position must lie in the array; probing relies on it.
         let modulus = modulus.filter(|&modulus| modulus > 0 && (modulus - 1) / 8 < size.bytes);
-        let mut size = *size;
-        if valkey.is_some() {
-            // valkey-bloom stores no bits per item: they follow.
-            size.bits_per_entry = size.bits() as f64 / size.capacity as f64;
-        }
         Ok(Shape {
-            size,
+            size: *size,
             modulus: Modulus::new(modulus.ok_or(BuildError::Unsizable)?),
-            valkey,
         })
     }
 
@@ -50,18 +39,18 @@ impl Shape {
         Arc::new(self)
     }
 
-    /// Where the item's bits lie, in the classic layout.
+    /// Where the item's bits lie, in a layer of RedisBloom.
     #[inline]
-    pub(crate) fn positions(&self, pair: DoubleHash) -> impl Iterator<Item = u64> + Clone + use<> {
-        let (modulus, is_valkey, mut x) = (self.modulus, self.valkey.is_some(), pair.a);
-        (0..self.size.hashes).map(move |index| {
-            if is_valkey {
-                return modulus.reduce(valkey::position(pair.a, pair.b, index));
-            }
-            let position = modulus.reduce(x);
-            x = x.wrapping_add(pair.b);
-            position
-        })
+    pub(crate) fn positions(&self, pair: DoubleHash) -> impl Iterator<Item = u64> + use<> {
+        pair.reduced(self.size.hashes, self.modulus)
+    }
+
+    /// Where the item's bits lie, in a layer of valkey-bloom.
+    #[inline]
+    pub(crate) fn valkey_positions(&self, pair: DoubleHash) -> impl Iterator<Item = u64> + use<> {
+        let modulus = self.modulus;
+        let position = move |index| modulus.reduce(valkey::position(pair.a, pair.b, index));
+        (0..self.size.hashes).map(position)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::bloom::fixed::BloomFilter;
 use crate::error::{BuildError, first_broken};
 use crate::hash::Key;
 use crate::layer::Layer;
+use crate::layer::kind::Kind;
 use crate::layer::layout::Layout;
 use crate::math::whole;
 use crate::sizing::BlockedSize;
@@ -162,8 +163,8 @@ impl BloomBuilder {
     pub fn build(self) -> Result<BloomFilter, BuildError> {
         self.check()?;
         let max_bytes = self.max_bytes.unwrap_or(u64::MAX);
-        let key = self.layout.key(self.key)?;
-        let layer = Layer::empty(&self.size()?, key, None, max_bytes)?;
+        let kind = Kind::of(self.layout.key(self.key)?, None);
+        let layer = Layer::empty(&self.size()?, kind, max_bytes)?;
         Ok(BloomFilter { layer })
     }
 

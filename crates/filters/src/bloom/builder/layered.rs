@@ -1,7 +1,6 @@
 //! The parameters of a filter with layers.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::bloom::layered::LayeredFilter;
@@ -11,6 +10,7 @@ use crate::error::BuildError;
 use crate::hash::Key;
 use crate::hash::valkey::ValkeyBloom;
 use crate::layer::Layer;
+use crate::layer::kind::Kind;
 use crate::layer::layout::Layout;
 use crate::sizing::BlockedSize;
 use crate::sizing::{LayerSize, RATE_CAP};
@@ -146,17 +146,17 @@ impl LayeredBuilder {
         if self.valkey.is_some_and(|valkey| !valkey.tightens()) {
             return Err(BuildError::ErrorRate);
         }
-        let key = match self.valkey {
-            Some(_) => None,
-            None => self.layout.key(self.key)?,
+        let kind = match self.valkey {
+            Some(valkey) => Kind::Valkey(valkey),
+            None => Kind::of(self.layout.key(self.key)?, None),
         };
         let (capacity, rate) = (self.capacity, self.error_rate);
-        let size = match (self.valkey, &window, key) {
-            (Some(_), ..) => ValkeyBloom::first_size(capacity, rate),
-            (None, Some(window), _) => window.size(0).map(BlockedSize::as_layer),
-            (None, None, None) if scaling => LayerSize::first(capacity, rate),
-            (None, None, None) => LayerSize::only(capacity, rate),
-            (None, None, Some(_)) => {
+        let size = match (kind, &window) {
+            (Kind::Valkey(_), _) => ValkeyBloom::first_size(capacity, rate),
+            (_, Some(window)) => window.size(0).map(BlockedSize::as_layer),
+            (Kind::Classic, None) if scaling => LayerSize::first(capacity, rate),
+            (Kind::Classic, None) => LayerSize::only(capacity, rate),
+            (Kind::Blocked(_), None) => {
                 let size = match scaling {
                     true => BlockedSize::first(capacity, rate),
                     false => BlockedSize::only(capacity, rate),
@@ -165,7 +165,7 @@ impl LayeredBuilder {
             }
         };
         let size = size.ok_or(BuildError::Unsizable)?;
-        let layer = Layer::empty(&size, key, self.valkey.map(Arc::new), self.max_layer_bytes)?;
+        let layer = Layer::empty(&size, kind, self.max_layer_bytes)?;
         let options = match self.valkey {
             Some(_) => Options::of_valkey(scaling),
             None => Options::modern(scaling).with_window(window.is_some()),

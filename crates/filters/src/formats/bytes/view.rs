@@ -1,6 +1,5 @@
 //! A filter in borrowed bytes.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -18,6 +17,7 @@ use crate::hash::item::Item;
 use crate::hash::item_hash::ItemHash;
 use crate::hash::{DoubleHash, Hasher, Key, Secrets};
 use crate::layer::classic::RUN;
+use crate::layer::kind::Kind;
 use crate::layer::layout::Layout;
 use crate::layer::shape::Shape;
 use crate::math::saturating_sum;
@@ -79,6 +79,7 @@ struct LayerView<'a> {
 #[derive(Clone)]
 enum Test<'a> {
     Classic(Shape),
+    Valkey(Shape),
     Blocked(BorrowedBlocks<'a>),
 }
 
@@ -103,10 +104,10 @@ impl<'a> BloomView<'a> {
             return Err(BytesError::Length { expected, found });
         }
         let parts = &head.parts;
-        let hasher = match (parts.key, parts.valkey) {
-            (None, None) => Hasher::Classic(Options(parts.options).hash_width()),
-            (None, Some(valkey)) => Hasher::Valkey(valkey),
-            (Some(key), _) => Hasher::Blocked(Secrets::new(key)),
+        let hasher = match parts.kind() {
+            Kind::Classic => Hasher::Classic(Options(parts.options).hash_width()),
+            Kind::Valkey(valkey) => Hasher::Valkey(valkey),
+            Kind::Blocked(key) => Hasher::Blocked(Secrets::new(key)),
         };
         let layers = parts.layers.iter().enumerate();
         let layers = layers.map(|(number, part)| LayerView::new(&mut input, number, part, parts));
@@ -301,13 +302,11 @@ impl<'a> LayerView<'a> {
         let mut whole = Input(input.slice(whole)?);
         let len = usize::try_from(part.bytes).map_err(|_| BytesError::Truncated)?;
         let bits = whole.slice(len)?;
-        let test = match parts.key {
-            None => {
-                let valkey = parts.valkey.map(Arc::new);
-                let shape = Shape::new(&part.size(), valkey).ok();
-                shape.map(Test::Classic)
-            }
-            Some(_) => BorrowedBlocks::new(bits, part.hashes).map(Test::Blocked),
+        let shape = || Shape::new(&part.size()).ok();
+        let test = match parts.kind() {
+            Kind::Classic => shape().map(Test::Classic),
+            Kind::Valkey(_) => shape().map(Test::Valkey),
+            Kind::Blocked(_) => BorrowedBlocks::new(bits, part.hashes).map(Test::Blocked),
         };
         Ok(LayerView {
             bits,
@@ -319,7 +318,7 @@ impl<'a> LayerView<'a> {
     /// How many bits items may set, and what the number of ones says.
     fn fill(&self, hashes: u32) -> (u64, Fill) {
         match &self.test {
-            Test::Classic(shape) => {
+            Test::Classic(shape) | Test::Valkey(shape) => {
                 let bits = shape.modulus.get();
                 (bits, Fill::of_classic(count_ones(self.bits), bits, hashes))
             }
@@ -338,6 +337,10 @@ impl<'a> LayerView<'a> {
                 let mut positions = shape.positions(pair);
                 positions.all(|position| test_bit(self.bits, position))
             }
+            Test::Valkey(shape) => {
+                let mut positions = shape.valkey_positions(pair);
+                positions.all(|position| test_bit(self.bits, position))
+            }
             Test::Blocked(blocks) => blocks.contains(pair),
         }
     }
@@ -347,6 +350,10 @@ impl<'a> LayerView<'a> {
         match &self.test {
             Test::Classic(shape) => {
                 let first = shape.positions(pair).take(RUN as usize);
+                first.for_each(|position| prefetch_bit(self.bits, position));
+            }
+            Test::Valkey(shape) => {
+                let first = shape.valkey_positions(pair).take(RUN as usize);
                 first.for_each(|position| prefetch_bit(self.bits, position));
             }
             Test::Blocked(blocks) => blocks.prefetch(pair),

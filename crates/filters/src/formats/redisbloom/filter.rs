@@ -2,7 +2,6 @@
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::parts::{Check, ChunkError, FilterParts, LayerParts, PartsError, locate};
@@ -11,8 +10,6 @@ use crate::bloom::layered::LayeredFilter;
 use crate::bloom::options::Options;
 use crate::bloom::window::MaybeWindow;
 use crate::error::BuildError;
-use crate::hash::Key;
-use crate::hash::valkey::ValkeyBloom;
 use crate::layer::Layer;
 
 impl LayeredFilter {
@@ -38,8 +35,8 @@ impl LayeredFilter {
         check: Check,
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
-        let valkey = parts.valkey.map(Arc::new);
-        Self::assembled(parts, |layer| empty_layer(layer, parts.key, &valkey, limit))
+        let empty = |layer: &LayerParts| Layer::empty(&layer.size(), parts.kind(), limit);
+        Self::assembled(parts, limit, empty)
     }
 
     /// As [`from_parts_checked`](Self::from_parts_checked), with the bit arrays, one for each
@@ -70,39 +67,30 @@ impl LayeredFilter {
     ) -> Result<Self, PartsError> {
         parts.validate(limit, check)?;
         let mut bits = bits.into_iter();
-        let valkey = parts.valkey.map(Arc::new);
-        let filter = Self::assembled(parts, |layer| {
-            let bits = bits.next().ok_or(None)?;
-            if parts.key.is_none() {
-                let valkey = valkey.clone();
-                return Layer::classic_with_bits(&layer.size(), valkey, bits).map_err(|_| None);
-            }
-            // Blocks have an alignment that a vector of bytes does not have.
-            if bits.len() as u64 != layer.bytes {
-                return Err(None);
-            }
-            let mut layer = empty_layer(layer, parts.key, &None, limit)?;
-            pages::copy(layer.as_bytes_mut(), &bits);
-            Ok(layer)
+        let filter = Self::assembled(parts, limit, |layer| {
+            let bits = bits.next().ok_or(BuildError::Unsizable)?;
+            Layer::with_bits(&layer.size(), parts.kind(), bits, limit)
         })?;
         filter.layers().iter().for_each(Layer::collapse_loaded);
         Ok(filter)
     }
 
-    /// `make` makes each layer without its item count; without an error of its own, that is an
-    /// error in the layer's bits.
+    /// `make` makes each layer without its item count, of at most `limit` bytes.
     fn assembled(
         parts: &FilterParts,
-        mut make: impl FnMut(&LayerParts) -> Result<Layer, Option<PartsError>>,
+        limit: u64,
+        mut make: impl FnMut(&LayerParts) -> Result<Layer, BuildError>,
     ) -> Result<Self, PartsError> {
         let mut layers = Vec::new();
         layers
             .try_reserve_exact(parts.layers.len())
             .map_err(|_| PartsError::OutOfMemory)?;
         for (index, part) in parts.layers.iter().enumerate() {
-            let layer = make(part);
-            let mut layer =
-                layer.map_err(|error| error.unwrap_or(PartsError::Bits { layer: index }))?;
+            let mut layer = make(part).map_err(|error| match error {
+                BuildError::OutOfMemory { .. } => PartsError::OutOfMemory,
+                BuildError::TooLarge { .. } => PartsError::TooLarge { limit },
+                _ => PartsError::Bits { layer: index },
+            })?;
             layer.set_len(part.items);
             layers.push(layer);
         }
@@ -205,22 +193,6 @@ impl<W: MaybeWindow> LayeredFilter<W> {
 
 fn at_most(max: usize, bytes: &[u8]) -> &[u8] {
     bytes.get(..max).unwrap_or(bytes)
-}
-
-/// A layer of these parts, which are valid, all its bits 0. Without an error of its own, its bits
-/// are wrong.
-fn empty_layer(
-    parts: &LayerParts,
-    key: Option<Key>,
-    valkey: &Option<Arc<ValkeyBloom>>,
-    limit: u64,
-) -> Result<Layer, Option<PartsError>> {
-    let layer = Layer::empty(&parts.size(), key, valkey.clone(), limit);
-    layer.map_err(|error| match error {
-        BuildError::OutOfMemory { .. } => Some(PartsError::OutOfMemory),
-        BuildError::TooLarge { .. } => Some(PartsError::TooLarge { limit }),
-        _ => None,
-    })
 }
 
 impl Layer {

@@ -7,6 +7,7 @@ use crate::bloom::window::Window;
 use crate::error::first_broken;
 use crate::hash::Key;
 use crate::hash::valkey::ValkeyBloom;
+use crate::layer::kind::Kind;
 use crate::layer::layout::Layout;
 use crate::sizing::{BlockedSize, LayerSize};
 
@@ -238,6 +239,10 @@ impl FilterParts {
     #[must_use]
     pub fn stream_start(&self) -> u64 {
         self.window.as_ref().map_or(0, |window| window.dropped)
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        Kind::of(self.key, self.valkey)
     }
 
     /// The layout, which is the blocked one when there is a key.
