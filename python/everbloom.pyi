@@ -273,8 +273,9 @@ class CuckooFilter(_Adding, _Value):
 
     def __new__(
         cls,
-        capacity: int = 1024,
+        capacity: int | None = None,
         *,
+        slots: int = 1024,
         bucket_size: int = 2,
         max_kicks: int = 20,
         expansion: int = 1,
@@ -290,8 +291,8 @@ class CuckooFilter(_Adding, _Value):
         """The filter of such pieces, from here or from CF.SCANDUMP of a server."""
 
     @property
-    def capacity(self) -> int:
-        """How many items there is room for, at most: the slots of all tables."""
+    def slots(self) -> int:
+        """The slots of all tables, which is the most items that fit."""
 
     @property
     def tables(self) -> int:

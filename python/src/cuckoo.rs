@@ -1,6 +1,7 @@
 //! `everbloom.CuckooFilter`.
 
 use everbloom::CuckooFilter as Inner;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
@@ -13,9 +14,10 @@ use crate::shared::Shared;
 
 /// A cuckoo filter: items can be removed. It is RedisBloom's, byte for byte.
 ///
-/// CuckooFilter(capacity=1024, *, bucket_size=2, max_kicks=20, expansion=1)
+/// CuckooFilter(capacity=None, *, slots=1024, bucket_size=2, max_kicks=20, expansion=1)
 ///
-/// capacity: slots of the first table, as CF.RESERVE counts them. It grows by further tables.
+/// capacity: how many items the first table is expected to take. It grows by further tables.
+/// slots: the slots of the first table instead, as CF.RESERVE counts them.
 /// bucket_size: slots of a bucket. `in` says True for about bucket_size / 128 of the items that
 ///   were not added, in each table.
 /// max_kicks: how many items are moved to free a slot for one.
@@ -31,18 +33,28 @@ value_methods!(CuckooFilter, Inner);
 #[pymethods]
 impl CuckooFilter {
     #[new]
-    #[pyo3(signature = (capacity=None, *, bucket_size=None, max_kicks=None, expansion=None))]
-    #[pyo3(text_signature = "(capacity=1024, *, bucket_size=2, max_kicks=20, expansion=1)")]
+    #[pyo3(signature = (
+        capacity=None, *, slots=None, bucket_size=None, max_kicks=None, expansion=None
+    ))]
+    #[pyo3(
+        text_signature = "(capacity=None, *, slots=1024, bucket_size=2, max_kicks=20, expansion=1)"
+    )]
     fn new(
         py: Python<'_>,
         capacity: Option<&Bound<'_, PyAny>>,
+        slots: Option<&Bound<'_, PyAny>>,
         bucket_size: Option<&Bound<'_, PyAny>>,
         max_kicks: Option<&Bound<'_, PyAny>>,
         expansion: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let mut builder = Inner::builder();
-        if let Some(capacity) = capacity {
-            builder = builder.slots(whole(capacity, "capacity")?);
+        match (capacity, slots) {
+            (None, None) => {}
+            (Some(items), None) => builder = builder.capacity(whole(items, "capacity")?),
+            (None, Some(slots)) => builder = builder.slots(whole(slots, "number of slots")?),
+            (Some(_), Some(_)) => {
+                return Err(PyValueError::new_err("take a capacity or slots, not both"));
+            }
         }
         if let Some(bucket_size) = bucket_size {
             builder = builder.bucket_size(narrow(bucket_size, "bucket size")?);
@@ -84,9 +96,9 @@ impl CuckooFilter {
         Ok((this.get_type().getattr("from_chunks")?, (chunks,)))
     }
 
-    /// The most items that fit: the slots of all tables.
+    /// The slots of all tables, which is the most items that fit.
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> u64 {
+    fn slots(&self, py: Python<'_>) -> u64 {
         self.0.read(py, Inner::slots)
     }
 

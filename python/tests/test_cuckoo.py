@@ -23,16 +23,22 @@ def test_items_come_and_go():
 
 def test_what_stays_is_found_while_it_grows():
     seen = CuckooFilter(256)
+    assert seen.slots == 512, "sized by items, as the Rust library does"
     seen.update(range(10_000))
-    assert seen.tables > 1 and len(seen) == 10_000 and seen.capacity >= 10_000
+    assert seen.tables > 1 and len(seen) == 10_000 and seen.slots >= 10_000
     assert 0.3 < seen.fill_ratio() < 1 and 0 < seen.estimated_error_rate() < 1
     assert all(seen.remove(number) for number in range(5000))
     assert seen.contains_many(np.arange(5000, 10_000)).all()
     assert seen.contains_many(np.arange(5000)).mean() < 0.5
 
 
+def test_slots_are_counted_as_cf_reserve_does():
+    assert CuckooFilter().slots == 1024
+    assert CuckooFilter(slots=1000, bucket_size=4).slots == 1024
+
+
 def test_a_full_one():
-    seen = CuckooFilter(4, bucket_size=2, max_kicks=5, expansion=0)
+    seen = CuckooFilter(slots=4, bucket_size=2, max_kicks=5, expansion=0)
     with pytest.raises(ValueError, match="full"):
         seen.update(range(100))
     assert len(seen) <= 4
@@ -50,6 +56,8 @@ def test_what_is_no_filter():
         ({"expansion": 2**16}, OverflowError),
         ({"capacity": -1}, ValueError),
         ({"capacity": "a"}, TypeError),
+        ({"slots": -1}, ValueError),
+        ({"capacity": 8, "slots": 8}, ValueError),
     ]:
         with pytest.raises(error):
             CuckooFilter(**arguments)
