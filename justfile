@@ -38,6 +38,12 @@ release-files:
 module-test *args:
     cargo test -p everbloom-module {{ args }}
 
+# The same under the address sanitizer, in Debian's redis-server; two minutes, needs a nightly toolchain and gcc
+module-asan *args:
+    RUSTFLAGS=-Zsanitizer=address cargo +nightly build -p everbloom-module --target x86_64-unknown-linux-gnu --target-dir target/asan
+    REDIS_SERVER="$PWD/tests/hosts/redis-asan" EVERBLOOM_MODULE="$PWD/target/asan/x86_64-unknown-linux-gnu/debug/libeverbloom_module.so" \
+        cargo test -p everbloom-module {{ args }}
+
 # The same in Redis 6.2 and 8, Valkey 8 and 9, which are fetched and not installed; needs Debian's apt
 module-hosts:
     tests/hosts/test
