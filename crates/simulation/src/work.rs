@@ -8,8 +8,8 @@ use peak_alloc::PeakAlloc;
 /// new layer.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// What a filter takes for an item that it is given: its hashes, and the bytes that change while a reader needs them.
-const ITEM_BYTES: usize = 4 << 10;
+/// A page of a value that is read, in which much has changed: its copy, and the notes that it replaces.
+const PAGE_BYTES: usize = 2 * (64 << 10);
 
 /// The table of what compresses a payload.
 const COMPRESSOR_BYTES: usize = 256 << 10;
@@ -37,6 +37,8 @@ pub struct Work {
     pub newest: usize,
     /// From this many bytes on, work is left to another thread.
     pub limit: usize,
+    /// What a filter may take for an item that it is given.
+    pub item: usize,
 }
 
 impl Work {
@@ -52,7 +54,7 @@ impl Work {
             "BF.ADVANCE" | "BF.RESERVE" | "CF.RESERVE" | "BF.LOADCHUNK" | "CF.LOADCHUNK" => {
                 self.grown
             }
-            "BF.ADD" | "BF.MADD" | "CF.ADD" => self.grown + ITEM_BYTES * self.words,
+            "BF.ADD" | "BF.MADD" | "CF.ADD" => self.grown + PAGE_BYTES + self.item * self.words,
             _ => return None,
         };
         Some(SMALL_BYTES + 4 * self.request + most)

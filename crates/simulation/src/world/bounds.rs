@@ -12,10 +12,22 @@ use crate::op::Words;
 use crate::work::Work;
 
 /// From this many bytes on, work is left to another thread.
-static WORK_BYTES: LazyLock<&Limit> = LazyLock::new(|| {
-    let named = LIMITS.iter().find(|limit| limit.name() == "bytes of work");
-    named.expect("a limit of the server")
-});
+static WORK_BYTES: LazyLock<&Limit> = LazyLock::new(|| named(&LIMITS, "bytes of work"));
+
+/// Longer changes copy the page that a reader needs.
+static NOTED_BYTES: LazyLock<&Limit> =
+    LazyLock::new(|| named(&everbloom::limits::ALL, "change that is noted"));
+
+/// What a filter that is read takes for an item: its hashes, and the bytes that change.
+const ITEM_BYTES: usize = 4 << 10;
+
+/// The same if each of the changes copies its page of 64 KiB.
+const COPIED_ITEM_BYTES: usize = 2 << 20;
+
+fn named(limits: &[&'static Limit], name: &str) -> &'static Limit {
+    let found = limits.iter().find(|limit| limit.name() == name);
+    found.expect("a limit of this name")
+}
 
 /// Bytes of the newest layer of a filter, and of all, with those that a window has dropped.
 fn sizes(value: &Stored) -> (usize, usize) {
@@ -60,6 +72,10 @@ impl World {
                 .map_or(0, |it| it.1),
             newest: 0,
             limit: WORK_BYTES.get(),
+            item: match NOTED_BYTES.get() == NOTED_BYTES.ordinary() {
+                true => ITEM_BYTES,
+                false => COPIED_ITEM_BYTES,
+            },
         })
     }
 

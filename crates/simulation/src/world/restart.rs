@@ -11,10 +11,10 @@ use crate::model::{Model, Value};
 use crate::plan::End;
 use crate::server::{Digests, Instance};
 
-const LOG_DIR: &str = "appendonlydir";
+pub(super) const LOG_DIR: &str = "appendonlydir";
 /// What a start says that refuses to choose between a log and a snapshot.
 const UNREAD_LOG: &str = "had not read the log";
-const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
+pub(super) const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
 
 /// A key of the server.
 struct Found {

@@ -7,6 +7,7 @@ use everbloom_server::Settings;
 use everbloom_server::window::misconf;
 use everbloom_store::Fsync;
 
+use super::restart::{LOG_DIR, MANIFEST};
 use super::{Verdict, World};
 use crate::crashing::CrashingDisk;
 use crate::op::Op;
@@ -31,7 +32,8 @@ struct Said {
     saving: bool,
     save_failed: bool,
     saves: u64,
-    unsaved: u64,
+    /// Bytes of the log, while one is kept.
+    size: Option<u64>,
     /// Why writes are refused.
     refusal: Option<String>,
 }
@@ -58,7 +60,7 @@ impl Said {
             saving: is("rdb_bgsave_in_progress")?,
             save_failed: fails("rdb_last_bgsave_status")?,
             saves: number("rdb_saves")?,
-            unsaved: number("rdb_changes_since_last_save")?,
+            size: number("aof_current_size").ok(),
             refusal,
         })
     }
@@ -268,8 +270,25 @@ impl World {
         // What fails on a thread is known later.
         if left == Some(0) && !said.write_fails && !said.rewriting {
             known.failures = failures;
+            return self.check_size();
         }
         Ok(())
+    }
+
+    /// `aof_current_size` is the length of the files that the manifest names, while all of them are well.
+    fn check_size(&self) -> Verdict {
+        let manifest = self.disk.contents(MANIFEST).unwrap_or_default();
+        let manifest = String::from_utf8_lossy(&manifest);
+        let lines = manifest.lines().filter(|line| !line.ends_with("type h"));
+        let names = lines.filter_map(|line| line.split(' ').nth(1));
+        let lengths = names.filter_map(|name| self.disk.len(&format!("{LOG_DIR}/{name}")));
+        let (is, said) = (lengths.sum::<usize>() as u64, &self.statements.said);
+        match said.size {
+            Some(size) if self.statements.begun && size != is => Err(format!(
+                "INFO says that the log has {size} bytes, and it has {is}"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// `/ready` says no while INFO names a failure that makes writes impossible, and only then.

@@ -172,3 +172,25 @@ fn a_copy_before_a_failed_fsync() {
         check(&[], &steps);
     }
 }
+
+/// Seed 9000 of November 2026: a rewrite without a log makes one that the next server does not read. That one's
+/// snapshot lies beside it then, and a start with a log chooses neither.
+#[test]
+fn a_rewrite_without_a_log_is_not_read_without_one() {
+    let set = |key: &str| send(&[Op::Set(key.into(), b'x', 5)]);
+    let job = |name| [send(&[Op::Other(name)]), Step::Thread(0, 1000)];
+    let rewritten = [vec![set("s0")], job("BGREWRITEAOF").into(), vec![set("s1")]].concat();
+    let switched_on = send(&[Op::Config("appendonly", "yes".into())]);
+    let kill = Step::Restart(End::Kill);
+    let (with_log, without) = ([switched_on.clone(), kill.clone()], [kill.clone()]);
+    let saved = [
+        without.clone().into(),
+        vec![set("s2")],
+        job("BGSAVE").into(),
+        with_log.clone().into(),
+    ];
+    for end in [with_log.to_vec(), without.to_vec(), saved.concat()] {
+        let steps = [rewritten.clone(), end].concat();
+        play_with(&[("appendonly", "no"), ("save", "")], &[], &steps);
+    }
+}

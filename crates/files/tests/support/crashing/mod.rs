@@ -234,6 +234,13 @@ impl CrashingDisk {
         files
     }
 
+    /// How long a file is now.
+    pub fn len(&self, name: &str) -> Option<usize> {
+        let state = self.lock();
+        let file = state.file(name).ok()?;
+        Some(state.files[file].current.len())
+    }
+
     /// How many writes and syncs have failed.
     pub fn failures(&self) -> usize {
         self.lock().failures
