@@ -111,12 +111,17 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         match layers {
             // One function hashes the item and tests its bits.
             [only] if only.hashes_as(self.options.hash_width()) => only.contains_item(item),
-            _ => {
-                let pair = self.hash(item);
-                // The newest layer is the largest, so it is the likeliest to have the item.
-                layers.iter().rev().any(|layer| layer.contains(pair))
-            }
+            _ => self.contains_in_any(layers, item),
         }
+    }
+
+    /// The same, one layer after the other: not inlined, so that the common path above saves no
+    /// registers for it.
+    #[inline(never)]
+    fn contains_in_any(&self, layers: &[Layer], item: &(impl Item + ?Sized)) -> bool {
+        let pair = self.hash(item);
+        // The newest layer is the largest, so it is the likeliest to have the item.
+        layers.iter().rev().any(|layer| layer.contains(pair))
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.

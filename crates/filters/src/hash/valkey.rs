@@ -80,8 +80,6 @@ impl ValkeyBloom {
     }
 
     /// The hash of an item: SipHash-1-3 of its length, which may have a tag, and its bytes.
-    #[cold]
-    #[inline(never)]
     pub(crate) fn hash(&self, length: u64, item: &[u8]) -> [u64; 2] {
         let (keys, _) = self.seed.as_chunks::<8>();
         let number = |at: usize| keys.get(at).map_or(0, |key| u64::from_le_bytes(*key));
