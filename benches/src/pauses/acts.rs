@@ -294,7 +294,8 @@ impl Stage {
     }
 
     fn restore(&mut self) -> Result<()> {
-        let payload = std::mem::take(&mut self.payload);
+        // It is not freed here: that would keep this process from pinging.
+        let payload = &self.payload;
         let mut head = Vec::new();
         encode_request(&["RESTORE", "restored", "0", ""], &mut head);
         // The request, with the payload in place of the empty argument.
@@ -302,7 +303,7 @@ impl Stage {
         let stream = &mut self.client.stream;
         stream.write_all(&head)?;
         stream.write_all(format!("${}\r\n", payload.len()).as_bytes())?;
-        stream.write_all(&payload)?;
+        stream.write_all(payload)?;
         stream.write_all(b"\r\n")?;
         let reply = self.client.reply();
         ensure!(!reply.is_error(), "RESTORE: {reply:?}");

@@ -142,7 +142,9 @@ impl Connection {
                 return self.refuse_long_request(stream).await;
             }
             self.count_buffers(0);
-            let read = stream.read_buf(&mut self.pending).await?;
+            // The system may hold tens of megabytes, and copies them meanwhile.
+            let mut some = stream.take(MAX_READ_BYTES as u64);
+            let read = some.read_buf(&mut self.pending).await?;
             // A long request always has more to read, so the other connections get a turn.
             yield_now().await;
             // For short arguments, the parser's data takes more memory than the arguments.
@@ -544,7 +546,7 @@ impl Part {
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(30);
 /// Redis 7's limit on the arguments of a request.
 const MAX_ARGS: usize = 0x7fff_ffff;
-/// The most bytes allocated at once, whatever length a client has announced.
+/// The most bytes read or allocated at once, whatever length a client has announced.
 const MAX_READ_BYTES: usize = 1 << 20;
 /// The most bytes written at once, because the system copies them meanwhile.
 const MAX_WRITE_BYTES: usize = 256 << 10;
