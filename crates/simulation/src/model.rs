@@ -137,11 +137,11 @@ impl Model {
             .retain(|_, key| key.expires_at.is_none_or(|at| at > now));
     }
 
-    /// Windows forget by this clock, also those that nobody uses.
+    /// Windows forget by this clock, also those that nobody changes. One that lies ahead of it waits for a change.
     pub fn see(&mut self, now: u64) {
         for key in self.keys.values_mut() {
             if let Value::Window(window) = &mut Rc::make_mut(key).value {
-                window.see(now);
+                window.latest = window.latest.max(now);
             }
         }
     }
@@ -190,6 +190,7 @@ impl Model {
     /// Compares the reply to a command with what it must be, and does the command.
     pub fn apply(&mut self, op: &Op, reply: &Reply, now: u64) -> Verdict {
         if is_refusal(reply) {
+            self.apply_refused(op, reply, now);
             return check_refusal(op, reply);
         }
         self.purge(now);
@@ -498,6 +499,18 @@ impl Model {
         }
         *count -= 1;
         expect(reply, &int(1))
+    }
+
+    /// What a refused command has changed: a window that lies ahead of the clock begins again, though there is no memory
+    /// for a generation. Otherwise it would forget nothing, and there would never be any.
+    fn apply_refused(&mut self, op: &Op, reply: &Reply, now: u64) {
+        if let (Op::Advance(name, _), Reply::Error(text)) = (op, reply)
+            && text.starts_with("OOM")
+            && let Some(key) = self.get_mut(name, now)
+            && let Value::Window(window) = &mut key.value
+        {
+            window.see(now);
+        }
     }
 
     fn advance(&mut self, name: &str, count: u64, reply: &Reply, now: u64) -> Verdict {

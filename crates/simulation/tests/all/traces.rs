@@ -194,3 +194,45 @@ fn a_rewrite_without_a_log_is_not_read_without_one() {
         play_with(&[("appendonly", "no"), ("save", "")], &[], &steps);
     }
 }
+
+/// A window of seconds whose items have come at a time that lies a year ahead.
+fn window_a_year_ahead(seconds: u64, generations: u64) -> Vec<Step> {
+    let shape = Shape::Window {
+        rate: "0.01",
+        capacity: 235,
+        seconds,
+        generations,
+    };
+    vec![
+        send(&[Op::Reserve("w1".into(), shape)]),
+        send(&[Op::Add("w1".into(), 1497, 36)]),
+        Step::Pass(-YEAR),
+    ]
+}
+
+const YEAR: i64 = 365 * 86_400_000;
+
+/// Seed 600859 of November 2026: a window that lies ahead of the clock begins again when it is changed, and not before.
+#[test]
+fn a_window_ahead_of_the_clock_that_nobody_changes_forgets_nothing() {
+    let steps = [Step::Pass(-1757), Step::Pass(11_209), Step::Check];
+    check(&[], &[window_a_year_ahead(2, 2), steps.into()].concat());
+}
+
+/// Seed 607597 of November 2026: BF.ADVANCE lets a window begin again, also when there is no memory for a generation.
+#[test]
+fn a_window_begins_again_though_no_generation_fits() {
+    let full = Op::Config("maxmemory", "1".into());
+    let steps = [
+        send(&[full, Op::Advance("w1".into(), 2)]),
+        Step::Log,
+        Step::Pass(58_977),
+        Step::Restart(End::Power(2)),
+    ];
+    let steps = [window_a_year_ahead(1, 4), steps.into()].concat();
+    play_with(
+        &[("appendonly", "yes"), ("appendfsync", "always")],
+        &[],
+        &steps,
+    );
+}
