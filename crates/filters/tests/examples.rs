@@ -61,3 +61,10 @@ fn spam() {
     assert!(example.figure("repeats") > 3000.0, "{}", example.output);
     assert_eq!(example.figure("of these stopped by mistake"), 0.0);
 }
+
+#[test]
+fn shared() {
+    let example = Example::run("shared", &SMALL);
+    assert_eq!(example.figure("items"), 20_000.0);
+    assert_eq!(example.figure("processes that read the file"), 2.0);
+}

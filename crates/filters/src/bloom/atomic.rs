@@ -43,6 +43,8 @@ use crate::layer::shape::Shape;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// The example `shared` fills one from all cores, with rayon.
+///
 /// # What threads see
 ///
 /// Every later lookup of the same thread finds an inserted item. Lookups of other threads find it

@@ -57,7 +57,7 @@ use crate::sizing::BlockedSize;
 /// [`new`](Self::new) checks the header, in time that does not depend on the number of bits.
 /// [`verify`](Self::verify) reads all bits and checks that none was changed. A view of changed bits
 /// gives wrong answers, but is otherwise safe. The same holds when another program changes a mapped
-/// file.
+/// file. The example `shared` maps a file in two processes, with memmap2.
 #[derive(Clone)]
 pub struct BloomView<'a> {
     head: Head,
