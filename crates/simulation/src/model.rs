@@ -190,8 +190,7 @@ impl Model {
     /// Compares the reply to a command with what it must be, and does the command.
     pub fn apply(&mut self, op: &Op, reply: &Reply, now: u64) -> Verdict {
         if is_refusal(reply) {
-            self.apply_refused(op, reply, now);
-            return check_refusal(op, reply);
+            return self.apply_refused(op, reply, now);
         }
         self.purge(now);
         match op {
@@ -503,7 +502,7 @@ impl Model {
 
     /// What a refused command has changed: a window that lies ahead of the clock begins again, though there is no memory
     /// for a generation. Otherwise it would forget nothing, and there would never be any.
-    fn apply_refused(&mut self, op: &Op, reply: &Reply, now: u64) {
+    fn apply_refused(&mut self, op: &Op, reply: &Reply, now: u64) -> Verdict {
         if let (Op::Advance(name, _), Reply::Error(text)) = (op, reply)
             && text.starts_with("OOM")
             && let Some(key) = self.get_mut(name, now)
@@ -511,6 +510,7 @@ impl Model {
         {
             window.see(now);
         }
+        check_refusal(op, reply)
     }
 
     fn advance(&mut self, name: &str, count: u64, reply: &Reply, now: u64) -> Verdict {
