@@ -78,7 +78,8 @@ pub(crate) fn zeroed(len: usize) -> Result<Box<[u8]>, AllocError> {
 }
 
 /// How many whole huge pages the first `end` bytes of an array contain.
-pub(crate) fn huge_pages(bytes: &[u8], end: usize) -> usize {
+#[cfg(all(feature = "std", target_os = "linux"))]
+fn huge_pages(bytes: &[u8], end: usize) -> usize {
     let lead = bytes.as_ptr().align_offset(HUGE);
     end.saturating_sub(lead) / HUGE
 }
@@ -132,7 +133,7 @@ pub fn prefetch_value<T: ?Sized>(value: &T) {
 #[inline]
 #[allow(unused_variables, reason = "not every target can prefetch")]
 pub(crate) fn prefetch(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     // SAFETY: a prefetch is a hint: it never faults, whatever the address.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -36,8 +36,9 @@ use crate::layer::layout::Layout;
 /// In the classic layout its bits are those of a non-scaling filter of RedisBloom with the same
 /// parameters; [`LayeredFilter`](crate::host::LayeredFilter), which it converts to, has dumps.
 ///
-/// It never refuses an item. Beyond its capacity the error rate rises: from 0.1 % to 5.6 % at twice
-/// the capacity, see [`textbook::error_rate`](crate::sizing::textbook::error_rate).
+/// It never refuses an item. Beyond its capacity the error rate rises: from 0.1 % to 3.8 % at twice
+/// the capacity, and to 5.6 % in the classic layout, see
+/// [`textbook::error_rate`](crate::sizing::textbook::error_rate).
 #[derive(Clone, Debug, PartialEq)]
 pub struct BloomFilter {
     pub(crate) layer: Layer,

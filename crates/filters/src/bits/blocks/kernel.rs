@@ -10,7 +10,7 @@ use super::lanes::Lanes;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use super::neon;
 use super::portable;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::{avx2, avx512};
 use crate::hash::DoubleHash;
 
@@ -27,7 +27,7 @@ static SELECTED: AtomicU8 = AtomicU8::new(u8::MAX);
 
 /// Whether the processor has an instruction set: detected while it runs with `std`, and otherwise
 /// as far as the compiler was told.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 macro_rules! has {
     ($feature:tt) => {{
         #[cfg(feature = "std")]
@@ -100,13 +100,16 @@ impl Kernel {
     }
 
     /// The functions of these instructions; `None` when the processor does not have them.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+    #[cfg_attr(
+        not(all(target_arch = "x86_64", target_feature = "sse2")),
+        allow(unused_variables)
+    )]
     fn with(instructions: Instructions, hashes: u32) -> Option<Kernel> {
         let (has, functions) = match instructions {
             Instructions::Portable => (true, &portable::FUNCTIONS),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Instructions::Avx2 => (has!("avx2"), &avx2::FUNCTIONS),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Instructions::Avx512 => {
                 let has = has!("avx512f") && has!("avx512vl") && has!("bmi2");
                 match hashes {

@@ -13,9 +13,9 @@
 mod array;
 #[cfg(target_has_atomic = "64")]
 mod atomic;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod avx512;
 mod bits;
 mod borrowed;
