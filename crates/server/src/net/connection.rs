@@ -143,7 +143,7 @@ impl Connection {
             }
             self.count_buffers(0);
             // The system may hold tens of megabytes, and copies them meanwhile.
-            let mut some = stream.take(MAX_READ_BYTES as u64);
+            let mut some = stream.take(MAX_COPY_BYTES as u64);
             let read = some.read_buf(&mut self.pending).await?;
             // A long request always has more to read, so the other connections get a turn.
             yield_now().await;
@@ -420,7 +420,7 @@ impl Connection {
         let sent = if replies.is_empty() {
             0
         } else {
-            let first = replies.get(..MAX_WRITE_BYTES).unwrap_or(&replies);
+            let first = replies.get(..MAX_COPY_BYTES).unwrap_or(&replies);
             poll_fn(|cx| match Pin::new(&mut *stream).poll_write(cx, first) {
                 Poll::Pending => Poll::Ready(Ok(0)),
                 ready => ready,
@@ -511,7 +511,7 @@ fn make_room(buffer: &mut Vec<u8>, more: usize) -> bool {
 
 /// Sends all bytes. Other connections get a turn now and then, however fast the client reads.
 async fn write_all(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
-    for part in replies.chunks(MAX_WRITE_BYTES) {
+    for part in replies.chunks(MAX_COPY_BYTES) {
         stream.write_all(part).await?;
         yield_now().await;
     }
@@ -546,10 +546,10 @@ impl Part {
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(30);
 /// Redis 7's limit on the arguments of a request.
 const MAX_ARGS: usize = 0x7fff_ffff;
-/// The most bytes read or allocated at once, whatever length a client has announced.
+/// The most bytes allocated at once, whatever length a client has announced.
 const MAX_READ_BYTES: usize = 1 << 20;
-/// The most bytes written at once, because the system copies them meanwhile.
-const MAX_WRITE_BYTES: usize = 256 << 10;
+/// The most bytes of a long request or reply that the system copies at once, while others wait.
+const MAX_COPY_BYTES: usize = 256 << 10;
 /// Replies of at most this many bytes are within every limit, as in Redis.
 const UNLIMITED_REPLY_BYTES: usize = 16 << 10;
 /// The most bytes of an incomplete request that are moved to the worker's buffer: half of it.
