@@ -25,6 +25,8 @@ struct Found {
     window: Option<(u64, u64)>,
     /// The rate that a blocked filter was asked for.
     rate: Option<f64>,
+    /// How often items were added to a cuckoo filter and not removed.
+    count: u64,
     items: Option<Items>,
 }
 
@@ -248,6 +250,10 @@ impl World {
                     }
                     _ => None,
                 },
+                count: match value {
+                    Stored::Filter(Filter::Cuckoo(filter)) => filter.len(),
+                    _ => 0,
+                },
                 items: None,
             });
         });
@@ -291,6 +297,10 @@ impl World {
                     return Err(format!("{} has another text", it.key));
                 }
                 Value::Text(_) => {}
+                // An item that was added twice looks as one that was added once.
+                Value::Cuckoo(items) if it.count < items.values().copied().map(u64::from).sum() => {
+                    return Err(format!("{} has {} items", it.key, it.count));
+                }
                 value => {
                     let has = |number| it.items.as_ref().is_some_and(|all| all.has(number));
                     if let Some(number) = Model::wanted(value, until).find(|number| !has(*number)) {

@@ -236,3 +236,21 @@ fn a_window_begins_again_though_no_generation_fits() {
         &steps,
     );
 }
+
+/// Seed 711041 of November 2026: an item was added twice to a cuckoo filter, and the second time was lost before its reply.
+#[test]
+fn an_item_added_twice_may_be_there_once() {
+    let key = || "c1".to_owned();
+    for power in 0..20 {
+        let steps = [
+            send(&[Op::Add(key(), 42, 1)]),
+            Step::Log,
+            Step::Send(2, vec![Op::Add(key(), 42, 1)]),
+            Step::Restart(End::Power(power)),
+            send(&[Op::Remove(key(), 42)]),
+            Step::Restart(End::Stop),
+        ];
+        let settings = [("appendonly", "yes"), ("appendfsync", "always")];
+        play_with(&settings, &[], &steps);
+    }
+}
