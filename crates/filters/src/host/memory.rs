@@ -1,9 +1,13 @@
-//! The allocator of a process of its own: the system's, with three rules that keep others from
+//! The allocator of a process of its own: the system's, with four rules that keep others from
 //! waiting, the process from growing, and a lack of memory from ending it.
 //!
 //! When Linux takes back a gigabyte of small pages at once, which takes 50 milliseconds, every
 //! other thread that allocates waits. So a large block gives its pages back in steps before it is
 //! freed.
+//!
+//! glibc copies a block of its heap that grows, and lets blocks of up to 32 MB be there. So a large
+//! block gets a mapping of its own, which the system makes longer in its place or moves
+//! ([`share`]).
 //!
 //! glibc gives each thread an arena of its own, and what is freed in one arena serves no thread of
 //! another. Few arenas bound how much lies unused.

@@ -315,7 +315,7 @@ impl Layer {
     /// A part of the bytes, to be overwritten. Its pages that are due at this item count become huge
     /// pages first.
     pub(crate) fn place(&mut self, part: Range<usize>) -> Option<&mut [u8]> {
-        // There are no pages before the first call of this.
+        // If only the positions of a few ones were kept, there is an array from here on.
         self.as_bytes_mut();
         self.huge_pages().prepare(part.clone(), self.items);
         self.as_bytes_mut().get_mut(part)
