@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use everbloom_files::{OutOfMemory, Value};
 
-use crate::clock::Now;
 use crate::keyspace::captured::Captured;
 use crate::keyspace::{KeyRef, Keyspace};
 use crate::limits::{LEFT_CHANGES, STEP_CHANGES};
@@ -30,10 +29,9 @@ impl ValueReader {
     pub fn begin<T>(
         store: &Arc<Store>,
         key: KeyRef<'_>,
-        now: Now,
         begin: impl FnOnce(&Value) -> Option<(T, Range<u64>)>,
     ) -> Option<(T, ValueReader)> {
-        ValueReader::begin_with(store, key, now, |value, id| {
+        ValueReader::begin_with(store, key, |value, id| {
             let (result, part) = begin(value)?;
             value.begin_capture(id, part.clone());
             Some((result, part))
@@ -44,9 +42,10 @@ impl ValueReader {
     fn begin_with<T>(
         store: &Arc<Store>,
         key: KeyRef<'_>,
-        now: Now,
         begin: impl FnOnce(&mut Value, u64) -> Option<(T, Range<u64>)>,
     ) -> Option<(T, ValueReader)> {
+        // A key may have got another expiry since the command began, so its time is of no use here.
+        let now = store.machine.now();
         let begun = Captured::begin(&store.keyspace, key, now, begin);
         let ((result, part), value) = begun?;
         let reader = ValueReader {
@@ -93,10 +92,9 @@ impl Copied {
     pub fn make(
         store: &Arc<Store>,
         key: KeyRef<'_>,
-        now: Now,
         go_on: impl Fn() -> bool,
     ) -> Result<Option<Copied>, OutOfMemory> {
-        let begun = ValueReader::begin_with(store, key, now, |value, id| {
+        let begun = ValueReader::begin_with(store, key, |value, id| {
             let all = 0..value.stream_len();
             value.begin_capture(id, all.clone());
             value.capture_mut().track_changes(id);

@@ -16,7 +16,6 @@ use everbloom_files::rdb::payload::{self, DumpError, RestoreError};
 use everbloom_files::{OutOfMemory, Outline, Value};
 use everbloom_resp::Reply;
 use everbloom_resp::encode::{encode_array_len, encode_bulk_len, encode_integer};
-use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Entry, KeyRef, View};
 use everbloom_store::reader::{Copied, ValueReader};
 
@@ -78,7 +77,6 @@ struct Source {
     server: Arc<Server>,
     db: usize,
     name: Vec<u8>,
-    now: Now,
 }
 
 impl Source {
@@ -87,7 +85,6 @@ impl Source {
             server: Arc::clone(call.server),
             db: call.session.db,
             name: name.to_vec(),
-            now: call.now,
         }
     }
 
@@ -102,7 +99,7 @@ impl Source {
         payloads: Payloads,
     ) -> Done {
         let mut other = None;
-        let begun = ValueReader::begin(&self.server.store, self.key(), self.now, |value| {
+        let begun = ValueReader::begin(&self.server.store, self.key(), |value| {
             let selected = select(Some(value));
             let part = match &selected {
                 Ok(Selected::Bytes(_, part)) => Some(part.clone()),
@@ -183,7 +180,7 @@ impl Source {
     /// A copy of the value; `None` when there is none.
     fn copy(&self) -> Result<Option<Copied>, OutOfMemory> {
         let go_on = || !self.server.is_stopping();
-        Copied::make(&self.server.store, self.key(), self.now, go_on)
+        Copied::make(&self.server.store, self.key(), go_on)
     }
 }
 

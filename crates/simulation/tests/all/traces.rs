@@ -254,3 +254,20 @@ fn an_item_added_twice_may_be_there_once() {
         play_with(&settings, &[], &steps);
     }
 }
+
+/// Seed 721181 of November 2026: a key gets an expiry after the clock has gone back, while another thread is to read it.
+#[test]
+fn a_key_that_expires_later_is_read_by_the_clock_there_is() {
+    let settings = [("appendonly", "yes"), ("save", "1 1")];
+    let steps = [
+        send(&[Op::SetRange("s1".into(), 149, b'm', 24)]),
+        send(&[Op::Reserve("b1".into(), Shape::Cuckoo { capacity: 181 })]),
+        Step::Restart(End::Stop),
+        send(&[Op::Get("s1".into())]),
+        Step::Pass(-86_400_000),
+        Step::Send(1, vec![Op::PExpire("s1".into(), 8181)]),
+        send(&[Op::Add("b0".into(), 16, 1)]),
+        Step::Check,
+    ];
+    play_with(&settings, &[("bytes of work", 7)], &steps);
+}

@@ -58,7 +58,7 @@ fn begin(store: &Arc<Store>, name: &[u8], part: Option<Range<u64>>) -> Option<Va
         let part = part.clone();
         let begin = |value: &Value| Some(((), part.unwrap_or(0..value.stream_len())));
         let key = store.keyspace.key(db, name);
-        ValueReader::begin(store, key, Now::default(), begin).map(|(_, reader)| reader)
+        ValueReader::begin(store, key, begin).map(|(_, reader)| reader)
     })
 }
 
@@ -210,7 +210,7 @@ impl Model {
             return;
         };
         let all = |value: &Value| Some(((), 0..value.stream_len()));
-        let begun = ValueReader::begin(&self.store, key, Now::default(), all);
+        let begun = ValueReader::begin(&self.store, key, all);
         self.readers.push((begun.unwrap().1, then, Vec::new()));
     }
 
@@ -278,7 +278,7 @@ fn a_copy_follows_the_value() {
             }
             true
         };
-        let copied = Copied::make(&store, key(&store), Now::default(), go_on);
+        let copied = Copied::make(&store, key(&store), go_on);
         let mut copied = copied.unwrap().unwrap();
         assert!(copied.refresh(|| true));
         change(&store, |view| {
@@ -328,7 +328,7 @@ fn a_copy_of_another_value_is_none() {
     let changes: [&dyn Fn(&mut Value); 2] = [&replace_table, &replace];
     for alter in changes {
         let store = store_with(Value::Filter(grown.clone().into()));
-        let mut copied = Copied::make(&store, key(&store), Now::default(), || true);
+        let mut copied = Copied::make(&store, key(&store), || true);
         let copied = copied.as_mut().unwrap().as_mut().unwrap();
         change(&store, |view| view.entry(key(&store)).modify(alter));
         assert!(!copied.refresh(|| true));
@@ -339,9 +339,9 @@ fn a_copy_of_another_value_is_none() {
     }
     let store = store_with(text(0));
     let none = store.keyspace.key(0, b"none");
-    let none = Copied::make(&store, none, Now::default(), || true);
+    let none = Copied::make(&store, none, || true);
     assert!(none.unwrap().is_none());
-    let stopped = Copied::make(&store, key(&store), Now::default(), || false);
+    let stopped = Copied::make(&store, key(&store), || false);
     assert!(stopped.is_err());
 }
 
