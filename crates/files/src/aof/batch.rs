@@ -91,13 +91,11 @@ fn framed<'b>(bytes: &'b [u8], at: usize, args: impl Iterator<Item = &'b [u8]>) 
 #[inline]
 fn line_end(bytes: &[u8], at: usize, mark: u8) -> Option<usize> {
     let line = bytes.get(at..)?;
-    if line.first() != Some(&mark) {
-        return None;
-    }
     // Nearly all numbers have one digit or two.
-    match line.get(1..5)? {
-        [b'0'..=b'9', b'\r', b'\n', _] => return Some(at + 4),
-        [b'0'..=b'9', b'0'..=b'9', b'\r', b'\n'] => return Some(at + 5),
+    match line.first_chunk::<5>()? {
+        [first, ..] if *first != mark => return None,
+        [_, b'0'..=b'9', b'\r', b'\n', _] => return Some(at + 4),
+        [_, b'0'..=b'9', b'0'..=b'9', b'\r', b'\n'] => return Some(at + 5),
         _ => {}
     }
     let mut end = 1;

@@ -246,7 +246,8 @@ impl World {
         let known = &mut self.statements;
         let (wanted, said) = (known.wants_log(), &known.said);
         let is_new = failed_syncs > std::mem::replace(&mut known.failed_syncs, failed_syncs);
-        if is_new {
+        // The last fsync of a log that was switched off is of no use to the next one.
+        if is_new && known.begun {
             known.lost = Some(said.rewrites);
         }
         known.lost = known

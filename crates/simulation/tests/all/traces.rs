@@ -271,3 +271,17 @@ fn a_key_that_expires_later_is_read_by_the_clock_there_is() {
     ];
     play_with(&settings, &[("bytes of work", 7)], &steps);
 }
+
+/// Seed 745974 of November 2026: the last fsync of a log failed after it was switched off, and the next log needs none of it.
+#[test]
+fn the_last_fsync_of_a_log_that_was_switched_off_may_fail() {
+    let steps = [
+        send(&[Op::Set("s1".into(), b'y', 852)]),
+        send(&[Op::Config("appendonly", "no".into())]),
+        send(&[Op::Config("appendonly", "yes".into())]),
+        Step::Thread(0, 24),
+        Step::Disk(Fault::Loses),
+        Step::Log,
+    ];
+    check(&[], &steps);
+}
