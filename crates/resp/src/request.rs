@@ -1,4 +1,5 @@
-//! Parses requests without copying them. The parser can stop anywhere and scans no byte twice.
+//! Parses requests without copying them. The parser can stop anywhere and scans no byte twice, but
+//! for the five of the head of an argument whose payload is not all there.
 //!
 //! ```text
 //! request  = multibulk | inline
@@ -80,11 +81,11 @@ struct Progress {
 }
 
 /// The result of reading a line or arguments.
-enum Step<T> {
+enum Step<T, P = T> {
     /// It is complete. What follows begins at this position.
     Done(T, usize),
     /// More bytes are needed. For a line, this is where to continue the search for its end.
-    Incomplete(T),
+    Incomplete(P),
 }
 
 impl RequestParser {
@@ -176,7 +177,11 @@ impl RequestParser {
                 break;
             }
             let start = self.done;
-            let (count, at) = match short_head(buf, start, self.progress.scanned, b'*') {
+            let short = match self.progress.scanned {
+                0 => short_head(buf, start, b'*'),
+                _ => None,
+            };
+            let (count, at) = match short {
                 Some(head) => head,
                 None => match self.first_line(buf, limits, batch)? {
                     Step::Done(count, next) => (count, next),
@@ -189,22 +194,18 @@ impl RequestParser {
             if count > max_args {
                 return Err(limits.args_error(count));
             }
-            let progress = Progress {
-                left: count,
-                at,
-                scanned: at,
-                payload: None,
-            };
-            match read_args(buf, progress, limits, max_bulk, &mut batch.spans)? {
-                Step::Done(_, end) => {
-                    self.done = end;
-                    if batch.spans.len() > batch.first_open() {
-                        batch.end_request();
-                    }
+            let (left, at) = short_args(buf, count, at, max_bulk, &mut batch.spans);
+            if left == 0 {
+                self.done = at;
+            } else {
+                let rest = Progress::before(left, at);
+                match read_args(buf, rest, limits, max_bulk, &mut batch.spans)? {
+                    Step::Done((), end) => self.done = end,
+                    Step::Incomplete(progress) => return self.suspend(buf, progress, batch),
                 }
-                Step::Incomplete(progress) => {
-                    return self.suspend(buf, progress, batch);
-                }
+            }
+            if batch.spans.len() > batch.first_open() {
+                batch.end_request();
             }
         }
         Ok(())
@@ -301,6 +302,16 @@ impl RequestParser {
 }
 
 impl Progress {
+    /// So many arguments are missing, and nothing is known of the next.
+    fn before(left: usize, at: usize) -> Self {
+        Progress {
+            left,
+            at,
+            scanned: at,
+            payload: None,
+        }
+    }
+
     /// How many bytes of the payload, and of the two behind it, lie beyond the end of `buf`.
     fn wanted(&self, buf: &[u8]) -> usize {
         self.payload.map_or(0, |len| {
@@ -312,67 +323,88 @@ impl Progress {
     }
 }
 
-/// Reads arguments until none is left or the buffer ends.
-///
-/// This is the hot loop of a server. For each argument with a short head it does one load, one
-/// addition, one comparison with the end of the buffer and one push.
+/// Reads arguments of any form until none is left or the buffer ends. There is one at least.
 fn read_args(
     buf: &[u8],
     mut progress: Progress,
     limits: &Limits,
     max_bulk: usize,
     args: &mut Vec<Span>,
-) -> Result<Step<Progress>, ProtocolError> {
-    let Progress {
-        mut left,
-        mut at,
-        mut scanned,
-        mut payload,
-    } = progress;
-    while left > 0 {
-        let (len, start) = match payload.take() {
-            Some(len) => (len, at),
-            None => {
-                let (len, start) = match short_head(buf, at, scanned - at, b'$') {
-                    Some(head) => head,
-                    None => match long_head(buf, at, scanned, limits)? {
-                        Step::Done(len, start) => (len, start),
-                        Step::Incomplete(scanned) => {
-                            progress = Progress {
-                                left,
-                                at,
-                                scanned,
-                                payload: None,
-                            };
-                            return Ok(Step::Incomplete(progress));
-                        }
-                    },
-                };
-                if len > max_bulk {
-                    return Err(limits.bulk_error(len));
-                }
-                (len, start)
-            }
-        };
-        let end = start.saturating_add(len).saturating_add(2);
-        if end > buf.len() {
-            progress = Progress {
-                left,
-                at: start,
-                scanned: start,
-                payload: Some(len),
-            };
-            return Ok(Step::Incomplete(progress));
+) -> Result<Step<(), Progress>, ProtocolError> {
+    loop {
+        match any_arg(buf, progress, limits, max_bulk, args)? {
+            Step::Done(left, at) => match short_args(buf, left, at, max_bulk, args) {
+                (0, end) => return Ok(Step::Done((), end)),
+                (left, at) => progress = Progress::before(left, at),
+            },
+            Step::Incomplete(progress) => return Ok(Step::Incomplete(progress)),
         }
-        if args.len() == args.capacity() {
-            reserve(1, args)?;
+    }
+}
+
+/// Reads arguments as long as they have short heads and are whole. Returns how many are left, and
+/// where the next begins.
+///
+/// This is the hot loop of a server. For each argument it does one load, one addition, one
+/// comparison with the end of the buffer and one push.
+#[inline]
+fn short_args(
+    buf: &[u8],
+    mut left: usize,
+    mut at: usize,
+    max_bulk: usize,
+    args: &mut Vec<Span>,
+) -> (usize, usize) {
+    while left > 0
+        && args.len() < args.capacity()
+        && let Some((len, start)) = short_head(buf, at, b'$')
+    {
+        let end = start + len + 2;
+        if len > max_bulk || end > buf.len() {
+            break;
         }
         args.push(Span { start, len });
         at = end;
-        scanned = end;
         left -= 1;
     }
-    Ok(Step::Done(progress, at))
+    (left, at)
+}
+
+/// Reads an argument of any form. What is incomplete can be continued when more bytes have arrived.
+#[inline(never)]
+fn any_arg(
+    buf: &[u8],
+    progress: Progress,
+    limits: &Limits,
+    max_bulk: usize,
+    args: &mut Vec<Span>,
+) -> Result<Step<usize, Progress>, ProtocolError> {
+    let Progress { left, at, .. } = progress;
+    let (len, start) = match progress.payload {
+        Some(len) => (len, at),
+        None => match long_head(buf, at, progress.scanned, limits)? {
+            Step::Done(len, _) if len > max_bulk => return Err(limits.bulk_error(len)),
+            Step::Done(len, start) => (len, start),
+            Step::Incomplete(scanned) => {
+                return Ok(Step::Incomplete(Progress {
+                    scanned,
+                    ..progress
+                }));
+            }
+        },
+    };
+    let end = start.saturating_add(len).saturating_add(2);
+    if end > buf.len() {
+        return Ok(Step::Incomplete(Progress {
+            left,
+            at: start,
+            scanned: start,
+            payload: Some(len),
+        }));
+    }
+    reserve(1, args)?;
+    args.push(Span { start, len });
+    Ok(Step::Done(left - 1, end))
 }
 
 /// Makes room for more arguments: a client may send any number.
@@ -381,38 +413,27 @@ fn reserve(more: usize, args: &mut Vec<Span>) -> Result<(), ProtocolError> {
         .map_err(|_| ProtocolError::OutOfMemory)
 }
 
-/// The number in a head of one or two digits at `at`, and the position behind it.
-///
-/// `seen` bytes of the line were looked at before. If there are any, or if the line has another
-/// form, this returns `None` and the slow path reads the line.
+/// The number in a head of one or two digits at `at`, and the position behind it. `None` if the line
+/// has another form, or little follows: then the slow path reads it.
 #[inline(always)]
-fn short_head(buf: &[u8], at: usize, seen: usize, mark: u8) -> Option<(usize, usize)> {
-    if seen > 0 {
+fn short_head(buf: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
+    let rest = buf.get(at..)?.first_chunk::<5>()?;
+    let line = u32::from_le_bytes(*rest.first_chunk()?);
+    let (tens, ones) = ((line >> 8) & 0xf, (line >> 16) & 0xf);
+    if line & 0x00ff_f0ff == u32::from_le_bytes([mark, b'0', b'\r', 0]) && tens <= 9 {
+        examined(4);
+        return Some((tens as usize, at + 4));
+    }
+    let is_number = line & 0xfff0_f0ff == u32::from_le_bytes([mark, b'0', b'0', b'\r']);
+    // A number of two digits does not begin with 0.
+    if !is_number || !(1..=9).contains(&tens) || ones > 9 {
         return None;
     }
-    let rest = buf.get(at..)?;
-    let &[first, ones, b'\r', _] = rest.first_chunk::<4>()? else {
-        let &[first, tens, ones, b'\r', _] = rest.first_chunk::<5>()? else {
-            return None;
-        };
-        if first != mark || !matches!(tens, b'1'..=b'9') || !ones.is_ascii_digit() {
-            return None;
-        }
-        examined(5);
-        return Some((
-            usize::from(tens - b'0') * 10 + usize::from(ones - b'0'),
-            at + 5,
-        ));
-    };
-    if first != mark || !ones.is_ascii_digit() {
-        return None;
-    }
-    examined(4);
-    Some((usize::from(ones - b'0'), at + 4))
+    examined(5);
+    Some(((tens * 10 + ones) as usize, at + 5))
 }
 
 /// The length in the head of an argument at `at`, in any form.
-#[cold]
 fn long_head(
     buf: &[u8],
     at: usize,
