@@ -113,7 +113,7 @@ struct World {
     safe: usize,
     /// With `appendfsync always`, how much was written when that was set.
     always_since: Option<u64>,
-    /// How many changes there were when the log was switched off.
+    /// How many changes there were when the log was switched off, that one included.
     off_since: Option<u64>,
     /// What the server says of itself, and what must be true of that.
     statements: Statements,

@@ -284,11 +284,15 @@ impl Journal {
     }
 
     /// Starts or stops logging. All shards must be locked.
+    ///
+    /// A stop counts as a change. The next start may read the log that lies there, unless a snapshot
+    /// says that it was made without one. So what was saved before is saved once more.
     pub fn set_logging(&self, on: bool) {
         let mut queue = self.queue.lock();
         queue.db = None;
         let before = self.logging.swap(on, Ordering::Relaxed);
         if before && !on {
+            self.changes.fetch_add(1, Ordering::Relaxed);
             queue.unwritten.mark(Mark::LogEnds);
             self.wake(&mut queue);
         }

@@ -181,7 +181,7 @@ impl World {
             }
             let changes = saved.saved_changes.load(relaxed);
             // The log is read, unless a snapshot was made after it was switched off.
-            if self.off_since.is_some_and(|since| changes <= since) {
+            if self.off_since.is_some_and(|since| changes < since) {
                 return self.safe;
             }
             // Keys and generations that expire are changes, too, and no moments.

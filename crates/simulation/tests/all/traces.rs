@@ -285,3 +285,28 @@ fn the_last_fsync_of_a_log_that_was_switched_off_may_fail() {
     ];
     check(&[], &steps);
 }
+
+/// Seed 782934 of November 2026: a snapshot ended after the log was switched off, which it did not know. The stop made no
+/// other, and the next start read the log, which had less.
+#[test]
+fn a_snapshot_that_began_with_a_log_does_not_replace_it() {
+    let settings = [
+        ("appendonly", "yes"),
+        ("appendfsync", "no"),
+        ("save", "1 1"),
+    ];
+    let added = |key: &str, first, items| send(&[Op::Add(key.into(), first, items)]);
+    let steps = [
+        Step::Disk(Fault::Full(2953)),
+        added("w1", 522, 194),
+        added("b3", 1942, 24),
+        Step::Pass(1606),
+        Step::Pass(786),
+        Step::Disk(Fault::Full(1250)),
+        Step::Attend,
+        Step::Thread(7, 29),
+        send(&[Op::Config("appendonly", "no".into())]),
+        Step::Restart(End::Stop),
+    ];
+    play_with(&settings, &[], &steps);
+}
