@@ -111,6 +111,7 @@ impl Instance {
         let is_known = store.journal.is_logging()
             || !store.settings().appendonly
             || self.persistence().is_busy()
+            || self.persistence().is_log_awaited()
             || store.health.is_log_failing()
             || store.failure().is_some();
         match is_known {

@@ -252,7 +252,13 @@ impl World {
                     self.machine.step(*number, *times);
                 }
             }
-            Step::Attend => self.instance().attend(),
+            Step::Attend => {
+                let is_idle = !self.instance().persistence().is_busy();
+                self.instance().attend();
+                if is_idle {
+                    self.check_save_points()?;
+                }
+            }
             Step::Expire => {
                 self.instance().expire();
                 self.instance().check_forgotten()?;
@@ -305,6 +311,7 @@ impl World {
             self.remember(end);
         }
         self.machine.pass(ms);
+        self.statements.pass(ms);
         let store = &self.instance().server.store;
         if ms >= SYNCED_MS && store.settings().appendfsync == Fsync::EverySecond {
             for _ in 0..3 {

@@ -27,11 +27,14 @@ struct Said {
     enabled: bool,
     write_fails: bool,
     rewriting: bool,
+    scheduled: bool,
     rewrite_failed: bool,
     rewrites: u64,
     saving: bool,
     save_failed: bool,
     saves: u64,
+    /// Changes since the last snapshot.
+    unsaved: u64,
     /// Bytes of the log, while one is kept.
     size: Option<u64>,
     /// Why writes are refused.
@@ -55,11 +58,13 @@ impl Said {
             enabled: is("aof_enabled")?,
             write_fails: fails("aof_last_write_status")?,
             rewriting: is("aof_rewrite_in_progress")?,
+            scheduled: is("aof_rewrite_scheduled")?,
             rewrite_failed: fails("aof_last_bgrewrite_status")?,
             rewrites: number("aof_rewrites")?,
             saving: is("rdb_bgsave_in_progress")?,
             save_failed: fails("rdb_last_bgsave_status")?,
             saves: number("rdb_saves")?,
+            unsaved: number("rdb_changes_since_last_save")?,
             size: number("aof_current_size").ok(),
             refusal,
         })
@@ -83,6 +88,8 @@ pub(super) struct Statements {
     lost: Option<u64>,
     /// The file that is the snapshot.
     snapshot: Option<usize>,
+    /// How many milliseconds passed since it was saved, or since the start.
+    unsaved_ms: u64,
     /// The first moment that a rewrite without a log may hold, while one runs.
     pub(super) unlogged: Option<usize>,
 }
@@ -115,6 +122,19 @@ impl Statements {
         }
     }
 
+    /// Time passes. A clock that goes back says nothing of it.
+    pub(super) fn pass(&mut self, ms: i64) {
+        self.unsaved_ms += u64::try_from(ms).unwrap_or(0);
+    }
+
+    /// Whether a save point is reached, for sure.
+    fn reach_save_point(&self, unsaved: u64) -> bool {
+        let words = self.settings.get("save").map_or("", String::as_str);
+        let words: Vec<u64> = words.split(' ').filter_map(|it| it.parse().ok()).collect();
+        let mut points = words.chunks_exact(2);
+        points.any(|it| unsaved >= it[1] && self.unsaved_ms > 1000 * (it[0] + 2))
+    }
+
     fn wants_log(&self) -> bool {
         self.settings
             .get("appendonly")
@@ -141,6 +161,16 @@ impl World {
         self.check_log_is_told()?;
         self.check_write_status(&before, left)?;
         self.check_refusal()
+    }
+
+    /// What is due was begun.
+    pub(super) fn check_save_points(&mut self) -> Verdict {
+        let said = self.says()?;
+        let is_due = self.statements.reach_save_point(said.unsaved) && !said.save_failed;
+        match is_due && !said.saving && !said.rewriting {
+            true => Err("a save point is reached, and no snapshot is begun".into()),
+            false => Ok(()),
+        }
     }
 
     /// What it says now.
@@ -207,6 +237,9 @@ impl World {
         if before.saving && !said.saving {
             let good = said.saves > before.saves;
             agree("snapshot", good, said.save_failed)?;
+            if good {
+                known.unsaved_ms = 0;
+            }
             if good && (snapshot.is_none() || snapshot == was) {
                 return Err("a snapshot was saved, as INFO says, and it is not on the disk".into());
             }
@@ -229,7 +262,8 @@ impl World {
         if said.enabled && !wanted {
             return Err("INFO says that a log is kept, and appendonly is no".into());
         }
-        if wanted && !said.enabled && !said.rewriting && !said.write_fails {
+        let begins = said.rewriting || said.scheduled;
+        if wanted && !said.enabled && !begins && !said.write_fails {
             return Err("appendonly is yes, no log is kept, and INFO says that all is well".into());
         }
         if said.enabled && !said.rewriting && !said.rewrite_failed && !known.begun {

@@ -310,3 +310,25 @@ fn a_snapshot_that_began_with_a_log_does_not_replace_it() {
     ];
     play_with(&settings, &[], &steps);
 }
+
+/// The last fsync of a log runs when the log is switched off, as the disk is full, and fails then. The server said for ever
+/// that the log cannot be written.
+#[test]
+fn an_fsync_that_outlives_its_log_is_forgotten() {
+    let set = |key: &str| send(&[Op::Set(key.into(), b'x', 400)]);
+    let steps = [
+        set("s1"),
+        Step::Pass(2000),
+        Step::Log,
+        Step::Disk(Fault::Full(0)),
+        set("s2"),
+        Step::Log,
+        send(&[Op::Config("appendonly", "no".into())]),
+        Step::Log,
+        Step::Disk(Fault::SyncsFail),
+        Step::Thread(0, 29),
+        Step::Log,
+        Step::Mend,
+    ];
+    check(&[], &steps);
+}

@@ -216,6 +216,11 @@ impl Persistence {
         matches!(self.log_state(), LogState::Beginning | LogState::Failed(_))
     }
 
+    /// Whether a log is wanted, and has yet to begin.
+    pub fn is_log_awaited(&self) -> bool {
+        self.log_state() == LogState::Beginning
+    }
+
     /// Whether the log holds every change whose reply has left.
     pub fn log_holds_all(&self) -> bool {
         self.log_state() == LogState::On && !self.is_lost()

@@ -11,7 +11,7 @@ use crate::clock::Now;
 /// The figures of one kind of background job. Times are in seconds.
 #[derive(Debug)]
 pub struct JobFigures {
-    /// Unix time of the last attempt in the background.
+    /// The machine's uptime at the last attempt in the background. The clock may go back.
     pub last_try: AtomicU64,
     /// The start of the running job; 0 = none.
     pub running_since: AtomicU64,
@@ -56,6 +56,8 @@ pub struct PersistenceFigures {
     pub saved_changes: AtomicU64,
     /// Unix time of the last good snapshot, or of the start.
     pub last_save: AtomicU64,
+    /// The machine's uptime then.
+    pub saved_at: AtomicU64,
     /// Why the log cannot be written, while it cannot.
     pub log_error: Mutex<Option<String>>,
     /// Whether an fsync of the log is running in the background.

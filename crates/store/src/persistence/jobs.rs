@@ -123,7 +123,8 @@ fn in_background(
     let of_job = job.figures(persistence);
     let began = store.machine.now().seconds();
     of_job.running_since.store(began, Relaxed);
-    of_job.last_try.store(began, Relaxed);
+    let uptime = store.machine.uptime().as_secs();
+    of_job.last_try.store(uptime, Relaxed);
     of_job.scheduled.store(false, Relaxed);
     let work = Box::new(move || {
         if let Some(persistence) = running.store.persistence() {
@@ -180,13 +181,14 @@ pub fn rewrite_in_background(store: &Arc<Store>) -> Result<(), JobError> {
 /// Records what has come of beginning a log, unless it was switched off meanwhile. Until it
 /// succeeds, writes are refused as they are while a log cannot be written.
 fn note_beginning(store: &Store, persistence: &Persistence, result: &Result<u64, JobError>) {
+    let mut state = persistence.log_state.lock();
     let next = match result {
-        Ok(_) => LogState::On,
-        Err(JobError::Unwanted) => return,
+        Ok(_) if store.journal.is_logging() => LogState::On,
+        // It was switched off at the end. If it is wanted again, it has yet to begin.
+        Ok(_) | Err(JobError::Unwanted) => return,
         Err(_) if persistence.is_ending() => return,
         Err(problem) => LogState::Failed(problem.to_string()),
     };
-    let mut state = persistence.log_state.lock();
     if *state != LogState::Off {
         let failed = matches!(next, LogState::Failed(_));
         if failed {
@@ -244,9 +246,9 @@ fn finish_save(
         Ok(bytes) => {
             info!("saved {}, {bytes} bytes", settings.dbfilename);
             figures.saved_changes.store(changes, Relaxed);
-            figures
-                .last_save
-                .store(store.machine.now().seconds(), Relaxed);
+            let machine = &store.machine;
+            figures.last_save.store(machine.now().seconds(), Relaxed);
+            figures.saved_at.store(machine.uptime().as_secs(), Relaxed);
             figures.save.done.fetch_add(1, Relaxed);
         }
         Err(_) => drop(persistence.storage.remove("temp.rdb")),
@@ -345,7 +347,8 @@ fn install(
     Ok(())
 }
 
-/// Starts or stops the log. A log starts in the background, with retries until it succeeds.
+/// Starts or stops the log. A log starts in the background, after another job if one runs, with
+/// retries until it succeeds. Nobody else may start or stop it meanwhile.
 pub fn turn_log(store: &Arc<Store>, on: bool) -> Result<(), JobError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
     if store.health.is_loading() {
@@ -357,7 +360,11 @@ pub fn turn_log(store: &Arc<Store>, on: bool) -> Result<(), JobError> {
         return Ok(());
     }
     *persistence.log_state.lock() = LogState::Beginning;
-    rewrite_in_background(store).inspect_err(|_| want_no_log(store, persistence))
+    match rewrite_in_background(store) {
+        // It begins when that job has ended.
+        Err(JobError::Busy) => Ok(()),
+        started => started.inspect_err(|_| want_no_log(store, persistence)),
+    }
 }
 
 fn want_no_log(store: &Store, persistence: &Persistence) {

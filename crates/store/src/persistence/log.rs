@@ -239,6 +239,9 @@ impl Writer {
         if self.log.take().is_some() {
             info!("the log ends here");
         }
+        // What becomes of its last fsync says nothing of the next log.
+        self.syncer.forget();
+        shared.persistence.figures.log_syncing.store(false, Relaxed);
         self.lost = false;
         shared.persistence.lost.store(0, Relaxed);
     }

@@ -44,11 +44,12 @@ impl Persistence {
             next.history.append(&mut next.increments);
         }
         if let Err(problem) = next.store(&*self.storage, &self.names) {
-            // If the last step failed, the sync, the base may already be in use. Otherwise its room
-            // is needed for the next.
-            let counts = |now: Manifest| now.files().any(|file| file.name == base.name);
-            if Manifest::read(&*self.storage, &self.names).is_ok_and(|now| !counts(now)) {
-                drop(self.storage.remove(&self.names.path(&base)));
+            // If the last step failed, the sync, the base is in use already. Otherwise its room is
+            // needed for the next.
+            match Manifest::read(&*self.storage, &self.names) {
+                Ok(now) if now.files().any(|file| file.name == base.name) => log.manifest = now,
+                Ok(_) => drop(self.storage.remove(&self.names.path(&base))),
+                Err(_) => {}
             }
             return Err(problem);
         }

@@ -1,6 +1,7 @@
 //! Starts snapshots and rewrites automatically.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tracing::error;
@@ -60,24 +61,23 @@ fn look_at_backlog(store: &Store, persistence: &Persistence) {
 const RETRY_SECONDS: u64 = 5;
 
 fn rested(store: &Store, job: &JobFigures) -> bool {
-    let passed = store
-        .machine
-        .now()
-        .seconds()
-        .saturating_sub(job.last_try.load(Relaxed));
-    passed > RETRY_SECONDS || !job.failed.load(Relaxed)
+    has_passed(store, &job.last_try, RETRY_SECONDS) || !job.failed.load(Relaxed)
+}
+
+/// Whether more than so many seconds have passed since the machine had this uptime.
+fn has_passed(store: &Store, since: &AtomicU64, seconds: u64) -> bool {
+    let now = store.machine.uptime().as_secs();
+    now.saturating_sub(since.load(Relaxed)) > seconds
 }
 
 fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) -> bool {
     let figures = &persistence.figures;
-    let now = store.machine.now().seconds();
     let changes = store.journal.changes() - figures.saved_changes.load(Relaxed);
-    let passed = now.saturating_sub(figures.last_save.load(Relaxed));
     rested(store, &figures.save)
         && settings
             .save
             .iter()
-            .any(|&(after, most)| changes >= most && passed > after)
+            .any(|&(after, most)| changes >= most && has_passed(store, &figures.saved_at, after))
 }
 
 fn log_is_lost(store: &Store, persistence: &Persistence) -> bool {

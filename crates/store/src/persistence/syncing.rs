@@ -106,6 +106,11 @@ impl Syncer {
         }
     }
 
+    /// Nobody asks what becomes of the running fsync.
+    pub(super) fn forget(&mut self) {
+        self.running = None;
+    }
+
     /// Waits for the running fsync and returns its result.
     pub(super) fn wait(&mut self) -> io::Result<()> {
         let Some(sync) = self.running.take() else {
