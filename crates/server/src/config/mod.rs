@@ -34,6 +34,8 @@ pub use settings::Settings;
 pub struct Config {
     current: Mutex<Arc<Settings>>,
     version: AtomicU64,
+    /// Held while the log is switched on or off, until the settings say so.
+    pub turning: Mutex<()>,
 }
 
 impl Config {
@@ -42,6 +44,7 @@ impl Config {
         Config {
             current: Mutex::new(Arc::new(settings)),
             version: AtomicU64::new(1),
+            turning: Mutex::new(()),
         }
     }
 

@@ -79,6 +79,10 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
         }
         Ok(())
     };
+    // Two clients must not turn the log at the same time. EXEC holds keys, and may not turn it.
+    let turns = changes.iter().any(|it| it.0.name == "appendonly");
+    let turning = &call.server.config.turning;
+    let _turning = (turns && !call.session.executing).then(|| turning.lock());
     // Nothing is applied before all of it is known to be valid.
     let before = call.server.config.snapshot();
     let mut after = Settings::clone(&before);

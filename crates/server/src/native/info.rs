@@ -15,6 +15,7 @@ use crate::system;
 use crate::totals::{databases, sent};
 use crate::version::{BLOOM_VERSION, REDIS_VERSION};
 use everbloom_store::keyspace::View;
+use everbloom_store::persistence::Persistence;
 use everbloom_store::persistence::figures::{JobFigures, PersistenceFigures};
 
 /// A section: its title, and the function that writes it.
@@ -278,8 +279,9 @@ fn snapshots(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields
 
 fn log(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields) {
     let enabled = report.call.server.store.keeps_log();
-    let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed);
     let persistence = report.call.server.store.persistence();
+    let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed)
+        || !figures.rewrite.is_running() && persistence.is_some_and(Persistence::is_log_awaited);
     let failing = persistence.is_some_and(|it| it.log_problem().is_some());
     out.put("aof_enabled", u8::from(enabled));
     out.put("aof_rewrite_scheduled", u8::from(scheduled));

@@ -254,6 +254,20 @@ fn a_log_is_not_begun_or_ended_where_it_cannot_be() {
     assert_eq!(shown, Reply::Array(pair.into()));
 }
 
+/// As in Redis: the log begins when the snapshot has ended.
+#[test]
+fn a_log_is_begun_after_a_snapshot_that_is_being_made() {
+    let dir = tempdir().unwrap();
+    let (_running, mut client) = start(snapshots(dir.path()));
+    let big = "x".repeat(1 << 20);
+    for number in 0..64 {
+        client.call(&["SET", &number.to_string(), &big]);
+    }
+    run(&mut client, &["BGSAVE", "CONFIG SET appendonly yes"]);
+    until(&mut client, "aof_enabled", "1");
+    assert_eq!(info(&mut client, "aof_rewrite_scheduled"), "0");
+}
+
 #[test]
 fn snapshots_are_made_when_a_save_point_is_reached() {
     let dir = tempdir().unwrap();
