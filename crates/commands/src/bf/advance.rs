@@ -70,7 +70,9 @@ impl<'a> Advance<'a> {
             (None, _) => {
                 let now = context.now_ms;
                 let ended = filter.window().map_or(0, |window| window.ended(now));
-                (self.count.saturating_add(ended), now)
+                // A log is read with signed numbers.
+                let count = self.count.saturating_add(ended);
+                (count.min(i64::MAX.unsigned_abs()), now)
             }
         };
         // What a log says was done.

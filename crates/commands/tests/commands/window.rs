@@ -115,6 +115,19 @@ fn a_window_of_items_remembers_the_last_ones() {
     assert_eq!((window.span, window.kept.len()), (Span::Items, 5));
 }
 
+/// More generations than a log can say begin as many as it can.
+#[test]
+fn a_log_reads_how_many_generations_began() {
+    let mut keys = host();
+    keys.say("BF.RESERVE w 0.01 100 WINDOW SECONDS 60");
+    keys.context.now_ms += 600_000;
+    assert_eq!(keys.say("BF.ADVANCE w 9223372036854775807"), "+OK");
+    assert_eq!(keys.say("BF.ADD w x"), ":1");
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+}
+
 #[test]
 fn a_user_may_begin_a_generation() {
     let mut keys = host();

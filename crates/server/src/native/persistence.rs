@@ -177,7 +177,8 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>, made: &mut Made) -> Result<Ou
     let expires_at = match ttl {
         0 => None,
         at if absolute => Some(at),
-        ttl => Some(call.now.ms.saturating_add(ttl)),
+        // A log is read with signed numbers.
+        ttl => Some(call.now.ms.saturating_add(ttl).min(i64::MAX.unsigned_abs())),
     };
     if expires_at.is_some_and(|at| at <= call.now.ms) {
         if view.entry(key).delete() {
@@ -285,6 +286,13 @@ mod tests {
         assert_eq!(
             logged(relative).unwrap(),
             "RESTORE k 1000500 <payload> REPLACE ABSTTL"
+        );
+        // As late as a log can say.
+        let latest = b"9223372036854775807";
+        let relative: &[&[u8]] = &[b"RESTORE", b"k", latest, &bytes, b"REPLACE"];
+        assert_eq!(
+            logged(relative).unwrap(),
+            "RESTORE k 9223372036854775807 <payload> REPLACE ABSTTL"
         );
         let past: &[&[u8]] = &[b"RESTORE", b"k", b"5", &bytes, b"REPLACE", b"ABSTTL"];
         assert_eq!(logged(past).unwrap(), "DEL k");
