@@ -9,6 +9,7 @@ use everbloom_store::keyspace::{KeyRef, Keyspace};
 use parking_lot::MutexGuard;
 
 use crate::clients::{Client, ClientState};
+use crate::config::Settings;
 
 /// A command waiting for EXEC.
 #[derive(Debug)]
@@ -109,7 +110,7 @@ pub struct Session {
     pub db: usize,
     /// The protocol of the replies.
     pub protocol: Protocol,
-    /// Whether the password was given, or none is needed.
+    /// Whether the password was given, or none was needed then.
     pub authenticated: bool,
     /// The open MULTI.
     pub transaction: Option<Transaction>,
@@ -140,6 +141,11 @@ impl Session {
             executing: false,
             closing: false,
         }
+    }
+
+    /// Whether it must give the password first.
+    pub fn must_log_in(&self, settings: &Settings) -> bool {
+        !self.authenticated && !settings.requirepass.is_empty()
     }
 
     /// Shows the state to other connections.

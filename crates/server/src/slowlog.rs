@@ -94,6 +94,21 @@ impl SlowLog {
     }
 }
 
+/// Whether an argument is a password or the name of its user, which Redis does not show.
+fn is_secret(args: &[&[u8]], at: usize) -> bool {
+    let is = |at: Option<usize>, word: &str| {
+        let arg = at.and_then(|at| args.get(at));
+        arg.is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let before = |words| at.checked_sub(words);
+    match () {
+        () if is(Some(0), "AUTH") => at > 0,
+        () if is(Some(0), "HELLO") => is(before(1), "AUTH") || is(before(2), "AUTH"),
+        () if is(Some(0), "CONFIG") => is(Some(1), "SET") && is(before(1), "requirepass"),
+        () => false,
+    }
+}
+
 fn shorten(args: &[&[u8]]) -> Vec<Vec<u8>> {
     let kept = if args.len() > MAX_ARGS {
         MAX_ARGS - 1
@@ -103,7 +118,9 @@ fn shorten(args: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut shown: Vec<Vec<u8>> = args
         .iter()
         .take(kept)
-        .map(|arg| match arg.get(..MAX_ARG_BYTES) {
+        .enumerate()
+        .map(|(at, arg)| match arg.get(..MAX_ARG_BYTES) {
+            _ if is_secret(args, at) => b"(redacted)".to_vec(),
             Some(head) if arg.len() > MAX_ARG_BYTES => {
                 let more = format!("... ({} more bytes)", arg.len() - MAX_ARG_BYTES);
                 [head, more.as_bytes()].concat()
@@ -120,6 +137,28 @@ fn shorten(args: &[&[u8]]) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn passwords_are_not_kept() {
+        for (line, shown) in [
+            ("AUTH secret", "AUTH *"),
+            ("auth default secret", "auth * *"),
+            (
+                "HELLO 3 auth me secret SETNAME x",
+                "HELLO 3 auth * * SETNAME x",
+            ),
+            (
+                "CONFIG SET port 1 RequirePass secret",
+                "CONFIG SET port 1 RequirePass *",
+            ),
+            ("CONFIG GET requirepass", "CONFIG GET requirepass"),
+            ("SET requirepass x", "SET requirepass x"),
+        ] {
+            let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            let shown = shown.replace('*', "(redacted)");
+            assert_eq!(shorten(&args).join(&b' '), shown.as_bytes(), "{line}");
+        }
+    }
 
     #[test]
     fn long_commands_are_shortened() {

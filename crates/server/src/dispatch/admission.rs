@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
+use everbloom::host::memory;
 use everbloom_commands::flags::{
     AT_ONCE, DENYOOM, Flags, LOADING, NO_AUTH, NO_MULTI, PROTECTED, TELLS_HEALTH, WRITE,
 };
@@ -27,7 +28,7 @@ pub fn admit(
     if !command.accepts(args.len()) {
         return Err(command.wrong_arity().into());
     }
-    if !session.authenticated && !command.flags.has(NO_AUTH) {
+    if session.must_log_in(settings) && !command.flags.has(NO_AUTH) {
         return Err(Reply::error("NOAUTH Authentication required."));
     }
     if command.flags.has(PROTECTED) {
@@ -36,8 +37,9 @@ pub fn admit(
     if let Some(refusal) = refused_now(server, settings, command) {
         return Err(refusal);
     }
-    // Queued commands use memory.
-    if is_queued(session, command) && !has_room(server, settings) {
+    // Queued commands use memory. Above `maxmemory` those that read are queued all the same, as in
+    // Redis: their number has a limit of its own.
+    if is_queued(session, command) && memory::is_short() {
         return Err(error::out_of_memory());
     }
     if command.flags.has(NO_MULTI) && session.transaction.is_some() {

@@ -144,7 +144,7 @@ fn admitted(
         }
         Ok(()) if is_queued(executor.session, command) => {
             executor.skip_time();
-            Some(queue(executor.session, command, args).into())
+            Some(queue(executor, command, args).into())
         }
         Ok(()) => run_admitted(executor, command, args, finished),
     }
@@ -213,11 +213,18 @@ fn hang_up(session: &mut Session) {
     session.closing = true;
 }
 
-fn queue(session: &mut Session, command: &Registered, args: &[&[u8]]) -> Reply {
-    if let Some(transaction) = &mut session.transaction
-        && transaction.queue(command.index, args).is_err()
-    {
+fn queue(executor: &mut Executor<'_>, command: &Registered, args: &[&[u8]]) -> Reply {
+    let session = &mut *executor.session;
+    let Some(transaction) = &mut session.transaction else {
+        return error::out_of_memory();
+    };
+    if transaction.queue(command.index, args).is_err() {
         return refuse(session, error::out_of_memory());
+    }
+    if transaction.bytes > executor.settings.client_query_buffer_limit {
+        session.closing = true;
+        let text = "ERR the transaction is longer than client-query-buffer-limit";
+        return refuse(session, Reply::error(text));
     }
     Reply::Simple("QUEUED".into())
 }

@@ -34,7 +34,7 @@ pub fn execute(
 ) -> usize {
     let request = args.get(requests.range(first)).unwrap_or_default();
     if executor.session.transaction.is_some()
-        || !executor.session.authenticated
+        || executor.session.must_log_in(executor.settings)
         || executor.server.holds.any()
         || !command.accepts(request.len())
         // If one request would be refused, each must be refused one by one.

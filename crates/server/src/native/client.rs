@@ -21,7 +21,7 @@ pub const SUBCOMMANDS: &[Command] = rows! {
     subcommand("client|id", 2, id).since("5.0.0"),
     /// Return information about the current client connection.
     subcommand("client|info", 2, info).since("6.2.0"),
-    /// Kill connections, by ID, TYPE, ADDR, LADDR; SKIPME (YES|NO).
+    /// Kill connections, by ID, TYPE, ADDR, LADDR, USER, MAXAGE; SKIPME (YES|NO).
     subcommand("client|kill", -3, kill).since("2.4.0").flags(&[ADMIN])
         .usage("<ip:port> | <option> <value> [<option> <value> [...]]"),
     /// Return information about client connections, of a TYPE or with some IDs.
@@ -159,6 +159,18 @@ fn client_id(text: &[u8]) -> Option<u64> {
         .filter(|id| *id > 0)
 }
 
+fn max_age(text: &[u8]) -> Result<u64, Reply> {
+    let wrong = || Reply::error("ERR maxage is not an integer or out of range");
+    let age = integer(text).ok_or_else(wrong)?;
+    let age = u64::try_from(age).ok().filter(|age| *age > 0);
+    age.ok_or_else(|| Reply::error("ERR maxage should be greater than 0"))
+}
+
+/// Seconds since a time in milliseconds.
+fn seconds_since(then: u64, now: Now) -> u64 {
+    now.ms.saturating_sub(then) / 1000
+}
+
 /// A connection publishes its state after each batch, so this one does it now.
 fn publish(call: &Call<'_>) {
     let mut state = call.session.publish(call.now);
@@ -175,7 +187,6 @@ fn describe(client: &Client, now: Now, text: &mut String) {
         (false, true) => "U",
         (true, true) => "xU",
     };
-    let seconds = |since: u64| now.ms.saturating_sub(since) / 1000;
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
@@ -187,8 +198,8 @@ fn describe(client: &Client, now: Now, text: &mut String) {
         client.addr,
         client.laddr,
         String::from_utf8_lossy(&state.name),
-        seconds(client.created),
-        seconds(client.active()),
+        seconds_since(client.created, now),
+        seconds_since(client.active(), now),
         state.db,
         state
             .queued
@@ -211,6 +222,8 @@ struct Choice<'a> {
     id: Option<u64>,
     addr: Option<&'a [u8]>,
     laddr: Option<&'a [u8]>,
+    /// The least age, in seconds.
+    age: Option<u64>,
     /// Whether a type was given that no connection has.
     nobody: bool,
     /// Whether it spares the calling connection.
@@ -232,6 +245,12 @@ impl<'a> Choice<'a> {
                     choice.id = Some(client_id(value).ok_or_else(refusal)?);
                 }
                 b"TYPE" => choice.nobody = !is_normal(value)?,
+                b"USER" if value == b"default" => {}
+                b"USER" => {
+                    let user = error::shown(value);
+                    return Err(Reply::error(format!("ERR No such user '{user}'")));
+                }
+                b"MAXAGE" => choice.age = Some(max_age(value)?),
                 b"ADDR" => choice.addr = Some(value),
                 b"LADDR" => choice.laddr = Some(value),
                 b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => choice.skip_me = true,
@@ -242,7 +261,7 @@ impl<'a> Choice<'a> {
         Ok(choice)
     }
 
-    fn selects(&self, client: &Client) -> bool {
+    fn selects(&self, client: &Client, now: Now) -> bool {
         let is_at = |given: Option<&[u8]>, address: &Address| {
             given.is_none_or(|given| address.to_string().as_bytes() == given)
         };
@@ -250,6 +269,9 @@ impl<'a> Choice<'a> {
             && self.id.is_none_or(|id| client.id == id)
             && is_at(self.addr, &client.addr)
             && is_at(self.laddr, &client.laddr)
+            && self
+                .age
+                .is_none_or(|age| seconds_since(client.created, now) >= age)
     }
 }
 
@@ -272,7 +294,8 @@ fn kill_chosen(call: &mut Call<'_>, choice: &Choice<'_>) -> i64 {
     let own = call.session.client.id;
     let mut killed = 0;
     for client in call.server.clients.list() {
-        if client.is_killed() || !choice.selects(&client) || client.id == own && choice.skip_me {
+        let is_chosen = choice.selects(&client, call.now);
+        if client.is_killed() || !is_chosen || client.id == own && choice.skip_me {
             continue;
         }
         killed += 1;

@@ -132,7 +132,7 @@ fn hello(call: &mut Call<'_>) -> Result<Reply, Reply> {
             }
         }
     }
-    if !call.session.authenticated {
+    if call.session.must_log_in(call.settings) {
         return Err(Reply::error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO AUTH <user> <pass> option can be used to authenticate the client and select \

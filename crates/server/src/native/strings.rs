@@ -157,9 +157,7 @@ fn getrange(request: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply>
 
 /// The part that GETRANGE returns of a string of this length.
 fn part(start: i64, end: i64, len: u64) -> Range<u64> {
-    // As in Redis 7.4; older ones return the first byte.
-    let ends_before = end < 0 && end.unsigned_abs() > len;
-    match ends_before || is_backwards(start, end) {
+    match is_backwards(start, end) {
         true => 0..0,
         false => inclusive(start, end, len),
     }
@@ -267,10 +265,12 @@ mod tests {
             ("5 9", ""),
             ("3 1", ""),
             ("-1 -100", ""),
-            ("-100 -99", ""),
+            // Up to version 7, an end before the string is its first byte.
+            ("-100 -99", "h"),
             ("0 -5", "h"),
-            ("0 -6", ""),
-            ("0 -9223372036854775808", ""),
+            ("0 -6", "h"),
+            ("0 -9223372036854775808", "h"),
+            ("1 -100", ""),
             ("9223372036854775807 9223372036854775807", ""),
         ] {
             assert_eq!(

@@ -297,7 +297,7 @@ impl Connection {
             let limits = Limits {
                 max_args: MAX_ARGS,
                 max_bulk: part.settings.proto_max_bulk_len,
-                authenticated: self.session.authenticated,
+                authenticated: !self.session.must_log_in(&part.settings),
                 ..Limits::default()
             };
             let rest = input.get(used..).unwrap_or_default();

@@ -226,13 +226,7 @@ impl Writer {
             5 => &["GET", a],
             6 => &["APPEND", a, value],
             7 | 8 => &["SETRANGE", a, &place, value],
-            // Redis 7.0 returns the first byte for an end before the string, 7.4 nothing.
-            9 => &[
-                "GETRANGE",
-                a,
-                &n,
-                if m.starts_with('-') { "-1" } else { &m },
-            ],
+            9 => &["GETRANGE", a, &n, &m],
             10 => &["GETDEL", a],
             11 | 12 => &["STRLEN", a],
             13 => &["EXPIRE", a, seconds],

@@ -59,9 +59,6 @@ const SCENES: &[&[(usize, &str)]] = &[
         (0, "EXEC"),
         (0, "GET b"),
         (0, "MULTI"),
-        (0, "GET a"),
-        (0, "EXEC"),
-        (0, "MULTI"),
         (0, "SET b 1"),
         (0, "EXEC"),
         (1, "CONFIG SET maxmemory 0"),
@@ -279,6 +276,41 @@ fn each_reply_of_a_transaction_has_the_protocol_of_its_moment() {
         assert!(bytes.starts_with(b"*3\r\n$-1\r\n%"), "{bytes:?}");
         assert!(bytes.ends_with(b"_\r\n"), "{bytes:?}");
     }
+}
+
+/// From 7.4 on; Redis 7.0 refuses them.
+#[test]
+fn above_maxmemory_reads_are_queued() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    for line in ["SET a 1", "CONFIG SET maxmemory 1", "MULTI"] {
+        client.ok(line);
+    }
+    for line in ["GET a", "BF.EXISTS f x"] {
+        assert_eq!(client.line(line), Reply::simple("QUEUED"));
+    }
+    let replies = vec![Reply::bulk("1"), Reply::Integer(0)];
+    assert_eq!(client.line("EXEC"), Reply::Array(replies));
+    client.ok("MULTI");
+    for (line, start) in [("SET a 2", "OOM"), ("EXEC", "EXECABORT")] {
+        let reply = client.line(line);
+        assert!(reply.as_error().unwrap().starts_with(start), "{reply:?}");
+    }
+}
+
+#[test]
+fn a_transaction_has_a_greatest_length() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    client.ok("CONFIG SET client-query-buffer-limit 1mb");
+    client.ok("MULTI");
+    let text = "x".repeat(200_000);
+    for _ in 0..5 {
+        assert_eq!(client.call(&["SET", "a", &text]), Reply::simple("QUEUED"));
+    }
+    assert!(client.call(&["SET", "a", &text]).is_error());
+    assert_eq!(client.try_reply(), None);
+    assert_eq!(Client::of(&running).line("EXISTS a"), Reply::Integer(0));
 }
 
 #[test]

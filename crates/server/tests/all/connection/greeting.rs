@@ -45,6 +45,14 @@ fn a_password_is_asked_for() {
     assert_eq!(old.line("PING"), Reply::simple("PONG"));
     assert!(Client::of(&running).line("AUTH secret").is_error());
     assert_eq!(Client::of(&running).line("AUTH other"), Reply::OK);
+    // Without a password, who has not given one need not.
+    let mut waiting = Client::of(&running);
+    assert!(waiting.line("PING").is_error());
+    assert_eq!(old.call(&["CONFIG", "SET", "requirepass", ""]), Reply::OK);
+    assert_eq!(waiting.line("PING"), Reply::simple("PONG"));
+    assert!(!waiting.line("HELLO").is_error());
+    assert_eq!(old.line("CONFIG SET requirepass again"), Reply::OK);
+    assert!(waiting.line("PING").is_error());
     assert_eq!(old.line("QUIT"), Reply::OK);
     assert_eq!(old.try_reply(), None);
 }
