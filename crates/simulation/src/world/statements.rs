@@ -84,6 +84,8 @@ pub(super) struct Statements {
     failures: usize,
     /// How many fsyncs of the log have failed.
     failed_syncs: usize,
+    /// How much of the journal was written after the step before.
+    written: u64,
     /// The number of rewrites when an fsync of the log failed.
     lost: Option<u64>,
     /// The file that is the snapshot.
@@ -153,6 +155,7 @@ impl World {
     pub(super) fn check_statements(&mut self, left: Option<u64>) -> Verdict {
         let said = self.says()?;
         let before = std::mem::replace(&mut self.statements.said, said);
+        self.statements.written = self.instance().server.store.journal.written();
         self.statements.begun &= self.statements.said.enabled || self.statements.wants_log();
         if self.instance().server.store.failure().is_some() {
             return Ok(());
@@ -354,6 +357,7 @@ impl World {
             self.statements.settings.insert(name, to.clone());
         }
         let was_refused = self.statements.said.refusal.is_some();
+        let has_written = self.instance().server.store.journal.written() > self.statements.written;
         match (op, reply) {
             (_, Reply::Error(text)) if text.starts_with("MISCONF") && !was_refused => {
                 match self.refusal() {
@@ -363,10 +367,13 @@ impl World {
                     )),
                 }
             }
-            (Op::Set(..), Reply::Simple(_)) if was_refused && !past => match self.refusal() {
-                Some(why) => Err(format!("{op} is taken, and /ready says: {why}")),
-                None => Ok(()),
-            },
+            // If more is written by now, all was well in between.
+            (Op::Set(..), Reply::Simple(_)) if was_refused && !past && !has_written => {
+                match self.refusal() {
+                    Some(why) => Err(format!("{op} is taken, and /ready says: {why}")),
+                    None => Ok(()),
+                }
+            }
             _ => Ok(()),
         }
     }
