@@ -22,6 +22,7 @@ use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
 use crate::records::reader::Shared;
 use crate::records::signals::Signals;
+use crate::sort::Sort;
 
 /// The error rate without --error-rate.
 const ERROR_RATE: f64 = 0.0001;
@@ -136,11 +137,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         _ if args.append => {}
         Format::Dcso => file.check_is_of(Some(Program::Dcso))?,
         Format::Everbloom => {
-            let grows = match &like {
-                Some(like) => matches!(like, Writable::Own(OwnFilter::Growing(_))),
-                None => args.growing,
+            let sort = match &like {
+                Some(like) => like.sort(),
+                None if args.growing => Sort::Growing,
+                None => Sort::Fixed,
             };
-            file.check_is_own(grows)?;
+            file.check_is_own(sort)?;
         }
     }
     let stopped = || signals.exit_code().map(ExitCode::from);

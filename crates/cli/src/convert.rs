@@ -16,7 +16,7 @@ use everbloom_files::rdb::{Event, Reader};
 
 use crate::failure::Failure;
 use crate::filter::{OwnFilter, of_pieces};
-use crate::filter_file::FilterFile;
+use crate::filter_file::{FilterFile, name_beside};
 use crate::number::grouped;
 
 /// Convert a filter file to pieces for BF.LOADCHUNK, or pieces or a key of an RDB file to a file
@@ -86,9 +86,9 @@ fn write_folder(filter: &LayeredFilter, folder: &Path) -> Result<(), Failure> {
             folder.display()
         )));
     }
-    let mut name = folder.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
+    let new = name_beside(folder);
+    // A run that was killed may have left it.
+    let _ = fs::remove_dir_all(&new);
     fs::create_dir(&new).map_err(|error| Failure::of_file("make the folder", &new, error))?;
     let written = write_pieces(filter, &new).and_then(|()| fs::rename(&new, folder));
     if written.is_err() {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -13,6 +14,7 @@ use everbloom::{BloomFilter, InsertError, ItemHash, Layout, Stats, UnionError};
 use crate::description::Description;
 use crate::other::Program;
 use crate::records::chunk::{Chunk, Digest, Hashed};
+use crate::sort::Sort;
 pub(crate) use crate::stable::OwnFilter;
 
 /// Reads a layout on the command line.
@@ -92,8 +94,13 @@ impl Writable {
     pub(crate) fn union(self, other: Self) -> Result<Self, UnionError> {
         match (self, other) {
             (Writable::Own(one), Writable::Own(other)) => {
-                let mut one = LayeredFilter::from(one);
-                one.union_at(&other.into(), now_ms())?;
+                let (mut one, other) = (LayeredFilter::from(one), LayeredFilter::from(other));
+                // To a window of another clock no time of ours means anything.
+                let now = match has_other_clock(&one) || has_other_clock(&other) {
+                    true => u64::MAX,
+                    false => now_ms(),
+                };
+                one.union_at(&other, now)?;
                 Ok(Writable::Own(one.into()))
             }
             (Writable::Dcso(mut one), Writable::Dcso(other)) => {
@@ -101,6 +108,17 @@ impl Writable {
                 Ok(Writable::Dcso(one))
             }
             _ => Err(UnionError::Layout),
+        }
+    }
+
+    /// What sort of filter it is; another program's has a fixed size.
+    pub(crate) fn sort(&self) -> Sort {
+        match self {
+            Writable::Own(OwnFilter::Growing(filter)) if filter.window().is_some() => {
+                Sort::Windowed
+            }
+            Writable::Own(OwnFilter::Growing(_)) => Sort::Growing,
+            Writable::Own(OwnFilter::Fixed(_)) | Writable::Dcso(_) => Sort::Fixed,
         }
     }
 
@@ -275,17 +293,26 @@ pub(crate) fn of_pieces<E>(
     Ok(filter)
 }
 
-/// The least time that is taken for one of our clock: it was in 2001. As seconds, it is in the
-/// year 33658.
-const EARLIEST_MS: u64 = 1_000_000_000_000;
+/// The times that are taken for those of our clock, from 2001 to 5138. Seconds and days are below,
+/// microseconds and nanoseconds above.
+const OUR_CLOCK: Range<u64> = 1_000_000_000_000..100_000_000_000_000;
 
 /// Whether the filter has a window of time, by the clock of [`now_ms`]. A program may give its own
 /// windows another clock, such as one of seconds or days.
 pub(crate) fn has_our_clock(filter: &LayeredFilter) -> bool {
-    filter.window().is_some_and(|window| {
-        let newest = window.kept.last();
-        window.span.ticks().is_some() && newest.is_some_and(|it| it.began >= EARLIEST_MS)
-    })
+    newest_began(filter).is_some_and(|began| OUR_CLOCK.contains(&began))
+}
+
+/// Whether it has one by another clock.
+fn has_other_clock(filter: &LayeredFilter) -> bool {
+    newest_began(filter).is_some_and(|began| !OUR_CLOCK.contains(&began))
+}
+
+/// When the newest generation of a window of time began.
+fn newest_began(filter: &LayeredFilter) -> Option<u64> {
+    let window = filter.window()?;
+    window.span.ticks()?;
+    window.kept.last().map(|newest| newest.began)
 }
 
 /// The clock of windows, as the server has it: milliseconds since 1970.

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::filter::{OwnFilter, Writable};
 use crate::other::{self, Other, Program};
 use crate::records::unpack::GZIP;
+use crate::sort::Sort;
 use crate::stable;
 
 /// How often to open a file again that another run has just replaced.
@@ -242,19 +243,17 @@ impl FilterFile {
         Ok(Writable::Dcso(filter))
     }
 
-    /// Whether the file may be replaced by a filter of our own that grows or does not: it is new,
-    /// or such a filter, damaged or not. Others would lose more than what is built again.
-    pub(crate) fn check_is_own(&mut self, grows: bool) -> Result<(), Failure> {
+    /// Whether the file may be replaced by a filter of our own of this sort: it is new, or such a
+    /// filter, damaged or not. Others would lose more than what is built again.
+    pub(crate) fn check_is_own(&mut self, sort: Sort) -> Result<(), Failure> {
         self.check_is_of(None)?;
         let header = stable::read_header(&self.file).map_err(|error| self.unread(error))?;
-        if !self.is_empty && stable::grows(&header) != grows {
-            let kind = match grows {
-                true => "has a fixed size",
-                false => "grows, as those of dedup",
-            };
+        let found = Sort::of_header(&header);
+        if !self.is_empty && found != sort {
             let why = format!(
-                "is a filter that {kind}, and the new one would be another; to keep it as it is, \
-                 name another file, or remove this one"
+                "{}, and the new one would be another; to keep it as it is, name another file, or \
+                 remove this one",
+                found.describe()
             );
             return Err(unusable(&self.path, why));
         }
@@ -269,6 +268,13 @@ impl FilterFile {
         }
         let header = stable::read_header(&self.file).map_err(|error| self.unread(error))?;
         let is_own = !matches!(BloomFilter::from_bytes(&header), Err(BytesError::Magic));
+        if is_own && Sort::of_header(&header) == Sort::Cuckoo {
+            let why = format!(
+                "{}; to keep it as it is, name another file, or remove this one",
+                Sort::Cuckoo.describe()
+            );
+            return Err(unusable(&self.path, why));
+        }
         let found = if is_own { None } else { Some(self.program()?) };
         if found == program {
             return Ok(());
@@ -315,9 +321,10 @@ impl FilterFile {
         if !is_at(&self.file, &self.path) {
             return Err(io::Error::other("it was removed or replaced meanwhile"));
         }
+        let allowed = self.file.metadata()?.permissions();
         let (new, file) = self.create_new()?;
-        let written = write(&file).and_then(|()| {
-            file.set_permissions(self.file.metadata()?.permissions())?;
+        let written = file.set_permissions(allowed).and_then(|()| {
+            write(&file)?;
             file.sync_all()?;
             file.try_lock()?;
             fs::rename(&new, &self.path)
@@ -335,12 +342,19 @@ impl FilterFile {
     /// The file that will replace this one. Only the holder of the lock calls this, so one name is
     /// enough, and leftovers of a killed run are overwritten.
     fn create_new(&self) -> io::Result<(PathBuf, File)> {
-        let mut name = self.path.file_name().map_or_else(OsString::new, Into::into);
-        name.push(".new");
-        let path = self.path.with_file_name(name);
+        let path = name_beside(&self.path);
         let file = File::create(&path)?;
         Ok((path, file))
     }
+}
+
+/// The name, in the same folder, of what will take the place of a file or a folder. No person gives
+/// it to a file of theirs.
+pub(crate) fn name_beside(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".everbloom-new");
+    path.with_file_name(name)
 }
 
 impl Drop for FilterFile {

@@ -31,6 +31,7 @@ mod records;
 mod serve;
 mod servers;
 mod signals;
+mod sort;
 mod stable;
 
 use std::process::ExitCode;

@@ -11,12 +11,6 @@ use everbloom::host::LayeredFilter;
 /// The first bytes of a file, which tell its length.
 const HEADER: u64 = 64;
 
-/// Where the header has the type of the filter, in every version.
-const KIND_AT: usize = 10;
-
-/// The type of a filter that grows.
-const GROWING: u8 = 2;
-
 /// Where the header has the length of the whole.
 const LENGTH_AT: usize = 48;
 
@@ -64,11 +58,6 @@ pub(crate) fn read_header(mut file: impl Read + Seek) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(0))?;
     file.take(HEADER).read_to_end(&mut header)?;
     Ok(header)
-}
-
-/// Whether a filter with this header grows.
-pub(crate) fn grows(header: &[u8]) -> bool {
-    header.get(KIND_AT) == Some(&GROWING)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use everbloom::{BloomFilter, ScalableBloomFilter};
+use everbloom::{BloomFilter, CuckooFilter, ScalableBloomFilter};
 use everbloom_dev::wait_for;
 
 use super::{everbloom, folder_with, left, names, refused, with_input};
@@ -207,6 +207,93 @@ fn a_state_of_dedup_is_not_replaced_by_a_filter_of_fixed_size() {
     assert!(fs::read(folder.join("f.bloom")).unwrap() == fixed);
     everbloom(&folder, &["build", "-q", "--growing", "s.bloom", "one"]).success();
     everbloom(&folder, &["build", "-q", "f.bloom", "one"]).success();
+}
+
+/// No command builds a cuckoo filter, and what a window forgets depends on when it was filled.
+#[test]
+fn neither_a_cuckoo_filter_nor_a_window_is_replaced_by_another_filter() {
+    let folder = folder_with("files-sorts", &[("in", b"a\nb\n")]);
+    let mut cuckoo = CuckooFilter::new(100);
+    cuckoo.insert("c").unwrap();
+    fs::write(folder.join("c.bloom"), cuckoo.to_bytes()).unwrap();
+    let dedup = ["dedup", "-q", "--window", "30d", "--state", "w.bloom", "in"];
+    everbloom(&folder, &dedup).success();
+    everbloom(&folder, &["build", "-q", "--growing", "g.bloom", "in"]).success();
+    let read = |name: &str| fs::read(folder.join(name)).unwrap();
+    let before = ["c.bloom", "w.bloom", "g.bloom"].map(read);
+    for (args, why) in [
+        (&["c.bloom"][..], "c.bloom is a cuckoo filter"),
+        (&["--growing", "c.bloom"], "c.bloom is a cuckoo filter"),
+        (
+            &["--like", "w.bloom", "c.bloom"],
+            "c.bloom is a cuckoo filter",
+        ),
+        (&["w.bloom"], "w.bloom is a filter that forgets"),
+        (
+            &["--growing", "w.bloom"],
+            "w.bloom is a filter that forgets",
+        ),
+        (
+            &["--like", "w.bloom", "g.bloom"],
+            "g.bloom is a filter that grows",
+        ),
+    ] {
+        let built = everbloom(&folder, &[&["build"], args, &["in"]].concat());
+        refused(&built, &[why, "name another file"]);
+    }
+    assert!(["c.bloom", "w.bloom", "g.bloom"].map(read) == before);
+
+    let like = ["build", "-q", "--like", "w.bloom", "v.bloom"];
+    everbloom(&folder, &[&like[..], &["in"]].concat()).success();
+    // Also over a file that has a window.
+    let over = with_input(&folder, &like, "b\nd\n");
+    assert_eq!(over.success(), "");
+    let found = with_input(&folder, &["check", "v.bloom"], "a\nb\nc\nd\n");
+    assert_eq!(found.success(), "b\nd\n");
+    let info = everbloom(&folder, &["info", "v.bloom"]).success();
+    assert!(
+        info.contains("windowed") && info.contains("30 days"),
+        "{info}"
+    );
+}
+
+/// The new file is written beside the old one, under a name that is nobody's.
+#[test]
+fn files_beside_the_filter_stay() {
+    let folder = folder_with("files-beside", &[("banned.new", b"a\nb\n")]);
+    let all = || {
+        let entries = fs::read_dir(&folder).unwrap();
+        let mut names: Vec<_> = entries.map(|it| it.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    for _ in 0..2 {
+        everbloom(&folder, &["build", "-q", "banned", "banned.new"]).success();
+        assert_eq!(all(), ["banned", "banned.new"]);
+    }
+    assert_eq!(fs::read(folder.join("banned.new")).unwrap(), b"a\nb\n");
+    let found = everbloom(&folder, &["check", "banned", "banned.new"]);
+    assert_eq!(found.success(), "a\nb\n");
+
+    // The output of a run may have any name, too.
+    let output = fs::File::create(folder.join("seen.new")).unwrap();
+    let mut dedup = Command::new(EVERBLOOM);
+    dedup.args(["dedup", "-q", "--state", "seen", "banned.new"]);
+    dedup.current_dir(&folder).stdout(output);
+    assert!(dedup.status().unwrap().success());
+    assert_eq!(fs::read(folder.join("seen.new")).unwrap(), b"a\nb\n");
+    let four = ["banned", "banned.new", "seen", "seen.new"];
+    assert_eq!(all(), four);
+    refused(
+        &everbloom(&folder, &["build", "banned", "banned.new", "missing"]),
+        &["missing"],
+    );
+    refused(&everbloom(&folder, &["build", "more", "missing"]), &[]);
+    assert_eq!(all(), four);
+    // What a run that was killed has left is overwritten.
+    fs::write(folder.join(".banned.everbloom-new"), "half").unwrap();
+    everbloom(&folder, &["build", "-q", "banned", "seen.new"]).success();
+    assert_eq!(all(), four);
 }
 
 #[test]

@@ -82,6 +82,24 @@ fn a_filter_goes_to_a_server_in_pieces_and_back() {
     assert!(before == after);
 }
 
+/// As shells complete the name of a folder.
+#[test]
+fn the_name_of_a_folder_of_pieces_may_end_in_a_slash() {
+    let folder = folder_with("files-slash", &[("in", b"a\n")]);
+    everbloom(&folder, &["build", "-q", "f.bloom", "in"]).success();
+    // A run that was killed has left it.
+    let leftover = folder.join(".pieces.everbloom-new");
+    fs::create_dir(&leftover).unwrap();
+    fs::write(leftover.join("1"), "half").unwrap();
+    everbloom(&folder, &["convert", "pieces/", "f.bloom"]).success();
+    assert!(!leftover.exists());
+    everbloom(&folder, &["convert", "g.bloom", "pieces/"]).success();
+    let [before, after] = ["f.bloom", "g.bloom"].map(|it| fs::read(folder.join(it)).unwrap());
+    assert!(before == after);
+    let taken = everbloom(&folder, &["convert", "pieces/", "f.bloom"]);
+    refused(&taken, &["pieces/ is there already"]);
+}
+
 #[test]
 fn a_filter_is_taken_from_an_rdb_file() {
     let folder = folder_with("files-rdb", &[("no.rdb", b"nonsense")]);
