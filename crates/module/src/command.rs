@@ -139,6 +139,7 @@ fn replace(
         return answers.reply(Reply::error(NOT_OPENED));
     };
     let filter = Filter::from(filter);
+    let is_created = key.is_empty();
     if let Some(stored) = key.value_mut::<Stored>() {
         // In its place the value keeps the expiry of its key.
         stored.change(|held| *held = filter);
@@ -150,6 +151,9 @@ fn replace(
     answers.reply(reply);
     host.call().replicate_verbatim();
     host.signal_modified(name);
+    if is_created {
+        host.notify(c"bloom.reserve", name);
+    }
 }
 
 /// The value of a new key.
@@ -203,6 +207,49 @@ impl Changes for Passed<'_> {
     }
 }
 
+/// The answers of a command, passed on at once.
+struct Noted<'a> {
+    host: Call<'a>,
+    /// Whether one of them was true. Of the commands that may change a Bloom filter only those that
+    /// add items have such answers, and true says that an item was new.
+    has_true: bool,
+}
+
+impl Answers for Noted<'_> {
+    #[inline]
+    fn boolean(&mut self, value: bool) {
+        self.has_true |= value;
+        self.host.boolean(value);
+    }
+
+    fn integer(&mut self, number: i64) {
+        self.host.integer(number);
+    }
+
+    fn array(&mut self, len: usize) {
+        self.host.array(len);
+    }
+
+    fn element_error(&mut self, error: CommandError) {
+        self.host.element_error(error);
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        self.host.reply(reply);
+    }
+}
+
+impl Noted<'_> {
+    /// Whether the command added an item to a filter that had so many before. A window also counts
+    /// items that were only renewed, and forgets others at the same time, so its count does not say.
+    fn has_added(&self, filter: &Filter, before: u64) -> bool {
+        match filter {
+            Filter::Bloom(_) => self.has_true,
+            Filter::Cuckoo(_) => filter.items() > before,
+        }
+    }
+}
+
 /// Runs a command that may change its key.
 fn write<F: Family>(
     host: &mut HostContext<'_>,
@@ -211,10 +258,13 @@ fn write<F: Family>(
     name: HostStr<'_>,
     words: &[&[u8]],
 ) {
-    let mut answers = host.call();
-    let changed = host.call();
+    let call = host.call();
+    let mut answers = Noted {
+        host: call,
+        has_true: false,
+    };
     let mut changes = Passed {
-        host: changed,
+        host: call,
         touched: false,
         repeated: false,
         refused: false,
@@ -222,20 +272,14 @@ fn write<F: Family>(
     let Some(mut key) = Key::open_to_write(host, name) else {
         return answers.reply(Reply::error(NOT_OPENED));
     };
-    let mut call = |slot: &mut Slot<'_, F>| {
-        function(
-            context,
-            &mut Run::one(words),
-            slot,
-            &mut answers,
-            &mut changes,
-        );
+    let run = |slot: &mut Slot<'_, F>, answers: &mut Noted<'_>, changes: &mut Passed<'_>| {
+        function(context, &mut Run::one(words), slot, answers, changes);
     };
     let (mut created, mut added, mut kept) = (None, false, true);
     let is_new = key.is_empty();
     match key.value_mut::<Stored>() {
-        _ if is_new => call(&mut Slot::Vacant(&mut created)),
-        None => call(&mut Slot::OtherType),
+        _ if is_new => run(&mut Slot::Vacant(&mut created), &mut answers, &mut changes),
+        None => run(&mut Slot::OtherType, &mut answers, &mut changes),
         // Asking the host takes longer than the setting.
         Some(stored)
             if config::redisbloom_compatible()
@@ -247,18 +291,18 @@ fn write<F: Family>(
         Some(stored) => {
             stored.change(|filter| {
                 let before = filter.items();
-                call(&mut filter.into());
-                added = filter.items() > before;
+                run(&mut (&mut *filter).into(), &mut answers, &mut changes);
+                added = answers.has_added(filter, before);
             });
-            windows::list(stored, || Some(changed.place(name)));
+            windows::list(stored, || Some(call.place(name)));
         }
     }
     let created = created.map(F::into);
     let is_created = created.is_some();
     if let Some(filter) = created {
         // The header of a dump brings its counts along, and adds nothing.
-        added = !changes.repeated && filter.items() > 0;
-        kept = key.set(new_stored(changed, name, filter));
+        added = !changes.repeated && answers.has_added(&filter, 0);
+        kept = key.set(new_stored(call, name, filter));
     }
     drop(key);
     if changes.touched {

@@ -8,6 +8,7 @@
 //! | `load` | what the host calls: loading registers commands, types and settings |
 //! | `command` | one command: open the key, run the row of the table, reply, replicate, notify |
 //! | `stored` | a filter in a key |
+//! | `listing` | the list of windows: the key of each, and when to look at it |
 //! | `types` | the data types: what the host calls to save, load, copy, measure and free |
 //! | `windows` | frees the expired generations of windows, with the time of `clock` |
 //! | `config` | settings, under the names of Redis 8 and of valkey-bloom, and load arguments |
@@ -18,6 +19,7 @@ mod clock;
 mod command;
 mod config;
 mod info;
+mod listing;
 mod load;
 mod raw;
 mod stored;

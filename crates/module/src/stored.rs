@@ -3,14 +3,15 @@
 use everbloom_commands::Filter;
 
 use crate::info::Counted;
+use crate::listing::Listing;
 
 /// A filter that a key holds, and its part of what INFO counts.
 #[derive(Debug)]
 pub(crate) struct Stored {
     filter: Filter,
     counted: Counted,
-    /// When it is looked at as a [window](crate::windows); 0 when it is not listed.
-    pub(crate) listed: u64,
+    /// Its entry in the list of [windows](crate::windows).
+    pub(crate) listing: Listing,
 }
 
 impl Stored {
@@ -19,7 +20,7 @@ impl Stored {
         Stored {
             filter,
             counted,
-            listed: 0,
+            listing: Listing::default(),
         }
     }
 

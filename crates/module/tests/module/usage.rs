@@ -359,26 +359,11 @@ fn memory_that_is_not_there_is_an_error() {
     assert_eq!(client.number("BF.ADD f a"), 1);
 }
 
-#[test]
-fn events_are_published() {
-    let Some(host) = Host::start(&["--notify-keyspace-events", "Eg"]) else {
-        return;
-    };
+/// The events that a command publishes, each with its key.
+fn events(host: &Host, line: &str) -> Vec<(String, String)> {
     let (mut client, mut listener) = (host.client(), host.client());
     listener.ok("PSUBSCRIBE __keyevent@0__:bloom.*");
-    for line in [
-        "BF.RESERVE a 0.1 10",
-        "BF.ADD a x",
-        "BF.ADD a x",
-        "BF.MADD b x x",
-        "BF.ADD a x",
-        "BF.EXISTS a y",
-        "BF.RESERVE c 0.1 10 LAYOUT BLOCKED",
-        "BF.ADD c x",
-        "BF.ADD c x",
-    ] {
-        client.ok(line);
-    }
+    client.ok(line);
     client.ok("PUBLISH __keyevent@0__:bloom.end x");
     let mut events = Vec::new();
     loop {
@@ -386,22 +371,52 @@ fn events_are_published() {
         let channel = text_of(&message[2]);
         let event = channel.rsplit(':').next().unwrap().to_owned();
         if event == "bloom.end" {
-            break;
+            return events;
         }
         events.push((event, text_of(&message[3])));
     }
-    let wanted = [
-        ("bloom.reserve", "a"),
-        ("bloom.add", "a"),
-        ("bloom.reserve", "b"),
-        ("bloom.add", "b"),
-        ("bloom.reserve", "c"),
-        ("bloom.add", "c"),
-    ];
-    assert_eq!(
-        events,
-        wanted.map(|(event, key)| (event.to_owned(), key.to_owned()))
-    );
+}
+
+#[test]
+fn events_are_published() {
+    let Some(host) = Host::start(&["--notify-keyspace-events", "Eg"]) else {
+        return;
+    };
+    let (made, added) = ("bloom.reserve", "bloom.add");
+    for (line, wanted) in [
+        ("BF.RESERVE a 0.1 10", &[made][..]),
+        ("BF.ADD a x", &[added]),
+        ("BF.ADD a x", &[]),
+        ("BF.MADD b x x", &[made, added]),
+        ("BF.INSERT b ITEMS x", &[]),
+        ("BF.INSERT b ITEMS x y", &[added]),
+        ("BF.EXISTS a x", &[]),
+        ("BF.RESERVE c 0.1 10 LAYOUT BLOCKED", &[made]),
+        ("BF.ADD c x", &[added]),
+        ("BF.ADD c x", &[]),
+        // A generation has room for four. The ninth item begins one, and four are forgotten.
+        ("BF.RESERVE w 1e-6 4 WINDOW ITEMS GENERATIONS 1", &[made]),
+        ("BF.MADD w 1 2 3 4", &[added]),
+        ("BF.MADD w 5 6 7 8", &[added]),
+        ("BF.ADD w 9", &[added]),
+        // Only an older generation has it, so it is added to the newest.
+        ("BF.ADD w 5", &[]),
+        ("BF.ADVANCE w", &[]),
+        ("BF.MERGE m a", &[made]),
+        ("BF.MERGE m a", &[]),
+        ("BF.CLEAR m", &[]),
+        ("CF.ADD u x", &[made, added]),
+        ("CF.INSERT u ITEMS x", &[added]),
+        ("CF.ADDNX u x", &[]),
+        ("CF.DEL u x", &[]),
+    ] {
+        let key = line.split(' ').nth(1).unwrap().to_owned();
+        let wanted: Vec<_> = wanted
+            .iter()
+            .map(|event| ((*event).to_owned(), key.clone()))
+            .collect();
+        assert_eq!(events(&host, line), wanted, "{line}");
+    }
 }
 
 fn sums(client: &mut Client) -> Vec<u64> {

@@ -7,7 +7,7 @@ use everbloom_files::rdb::dump;
 use everbloom_resp::Reply;
 
 use crate::replication::{check_equal, replica_of};
-use crate::support::{Host, from_redis_7, wait_for};
+use crate::support::{Client, Host, from_redis_7, wait_for};
 
 /// The payload of a window with items of 1970, which takes 270 kB.
 fn old_window() -> Vec<u8> {
@@ -46,6 +46,59 @@ fn idle_windows_give_their_memory_back() {
     }
     assert_eq!(client.number("BF.EXISTS renamed item"), 1);
     check_equal(&primary, &[&replica]);
+}
+
+/// The list has the old key, and nobody changes the window after it is due.
+#[test]
+fn a_window_that_has_moved_gives_its_memory_back() {
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    for go in ["RENAME w moved", "MOVE w 1"] {
+        client.ok("FLUSHALL");
+        client.ok("BF.RESERVE w 0.01 100000 WINDOW SECONDS 2 GENERATIONS 1");
+        for line in ["BF.ADD w a", "BF.ADVANCE w", "BF.ADD w b", go] {
+            client.ok(line);
+        }
+        let key = match go.ends_with("moved") {
+            true => "moved",
+            false => {
+                client.ok("SELECT 1");
+                "w"
+            }
+        };
+        client.ok(&format!("BF.ADD {key} c"));
+        let size = format!("MEMORY USAGE {key}");
+        let before = client.number(&size);
+        wait_for("memory", || client.number(&size) < before * 2 / 3);
+    }
+}
+
+/// Each would be in the list of windows for days, with its key.
+#[test]
+fn windows_that_are_gone_are_in_no_list() {
+    let Some(host) = Host::start(&["--slowlog-log-slower-than", "-1"]) else {
+        return;
+    };
+    let mut client = host.client();
+    let name = "name".repeat(1000);
+    let round = |client: &mut Client, go: &str| {
+        for _ in 0..300 {
+            client.ok(&format!("BF.RESERVE {name} 0.01 10 WINDOW SECONDS 1000000"));
+            client.ok(&format!("BF.ADD {name} a"));
+            client.ok(go);
+        }
+    };
+    let ways = [
+        &format!("DEL {name}"),
+        "FLUSHALL",
+        &format!("RENAME {name} other"),
+    ];
+    ways.iter().for_each(|go| round(&mut client, go));
+    let used = |client: &mut Client| client.info("used_memory").parse::<i64>().unwrap();
+    let before = used(&mut client);
+    ways.iter().for_each(|go| round(&mut client, go));
+    // An entry for each would take 3.6 MB.
+    wait_for("memory", || used(&mut client) - before < 500_000);
 }
 
 #[test]
