@@ -1,6 +1,6 @@
 //! Files that are read and written as a whole.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -10,14 +10,18 @@ use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
 /// Makes the file hold these bytes, or leaves it as it was: they are written to a file beside it,
-/// which takes its place.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> PyResult<()> {
+/// which takes its place and gets its permissions. A link goes on to name it.
+pub(crate) fn write(given: &Path, bytes: &[u8]) -> PyResult<()> {
+    let target = fs::canonicalize(given);
+    let path = target.as_deref().unwrap_or(given);
     let beside = name_beside(path);
-    let written = write_new(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    let permissions = fs::metadata(path).map(|found| found.permissions());
+    let written = write_new(&beside, bytes, permissions.ok());
+    let written = written.and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         // It may not even be there.
         let _ = fs::remove_file(&beside);
-        os_error(&error, path)
+        os_error(&error, given)
     })?;
     // The name is on the disk when the folder is. Not all systems have folders that can be synced.
     if let Ok(folder) = File::open(folder_of(path)) {
@@ -26,8 +30,11 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> PyResult<()> {
     Ok(())
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions)?;
+    }
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -1,8 +1,10 @@
 """What a filter does, of either class."""
 
 import copy
+import os
 import pickle
 import re
+import stat
 import sys
 
 import pytest
@@ -295,6 +297,24 @@ def test_files(seen, tmp_path):
     path.write_bytes(b"something else")
     with pytest.raises(FormatError):
         type(seen).load(path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and permissions of POSIX")
+def test_a_file_keeps_its_links_and_its_permissions(seen, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    target, link = folder / "seen.bloom", tmp_path / "link.bloom"
+    seen.save(target)
+    target.chmod(0o600)
+    link.symlink_to(target)
+    seen.add("more")
+    seen.save(link)
+    assert link.is_symlink()
+    assert type(seen).load(target) == seen
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    # Nothing else is left in either folder.
+    assert list(folder.iterdir()) == [target]
+    assert sorted(tmp_path.iterdir()) == [folder, link]
 
 
 def test_properties(seen):
