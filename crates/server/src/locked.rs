@@ -59,6 +59,12 @@ impl<'k> Locked<'k> {
         self.record.command(db, command);
     }
 
+    /// The same for a command that is encoded already.
+    pub fn log_encoded(&mut self, db: usize, command: Vec<u8>) {
+        self.log_expired();
+        self.record.encoded(db, command);
+    }
+
     /// Records the keys that were found expired. It must precede the changes made to them.
     #[inline]
     pub fn log_expired(&mut self) {

@@ -99,9 +99,31 @@ impl Record {
 
     /// Records a command in database `db`.
     pub fn command<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
+        if self.begin_command(db) {
+            self.write(args);
+        }
+    }
+
+    /// Records a command that [`encode_command`] has made. If it is the first, it is not copied.
+    pub fn encoded(&mut self, db: usize, command: Vec<u8>) {
+        if !self.begin_command(db) {
+            return;
+        }
+        if self.commands.is_empty() {
+            self.commands = command;
+            return;
+        }
+        self.lost |= self.commands.try_reserve(command.len()).is_err();
+        if !self.lost {
+            self.commands.extend_from_slice(&command);
+        }
+    }
+
+    /// Counts a change, and records what must precede its command. Whether that is recorded.
+    fn begin_command(&mut self, db: usize) -> bool {
         self.changes += 1;
         if !self.wanted {
-            return;
+            return false;
         }
         if self.first_db.is_none() {
             (self.first_db, self.db) = (Some(db), Some(db));
@@ -113,7 +135,7 @@ impl Record {
             self.write(&["SELECT", &db.to_string()]);
             self.db = Some(db);
         }
-        self.write(args);
+        true
     }
 
     fn write<T: AsRef<[u8]>>(&mut self, args: &[T]) {
@@ -124,6 +146,18 @@ impl Record {
             encode_request(args, &mut self.commands);
         }
     }
+}
+
+/// A command for [`Record::encoded`]; `None` if there is no memory for it.
+pub fn encode_command(args: &[&[u8]]) -> Option<Vec<u8>> {
+    let bytes = args
+        .iter()
+        .map(|arg| arg.len() + MAX_FRAMING_BYTES)
+        .sum::<usize>();
+    let mut command = Vec::new();
+    command.try_reserve_exact(bytes + MAX_FRAMING_BYTES).ok()?;
+    encode_request(args, &mut command);
+    Some(command)
 }
 
 /// The record of all changes: a queue between the commands and the log. Commands append to it under
@@ -317,11 +351,13 @@ impl Journal {
         }
     }
 
-    /// Takes the data that waits to be written, if it holds only commands.
+    /// Takes the data that waits to be written, if it holds only commands and is not long.
     pub fn take_commands(&self) -> Option<Unwritten> {
         let queue = self.queue.lock();
-        let waits = !queue.unwritten.is_empty();
-        (waits && !queue.unwritten.has_marks() && !queue.closed).then(|| self.take_from(queue))
+        let unwritten = &queue.unwritten;
+        let is_quick =
+            !unwritten.is_empty() && !unwritten.has_marks() && unwritten.len() < WAKE_BYTES.get();
+        (is_quick && !queue.closed).then(|| self.take_from(queue))
     }
 
     /// Takes the data that waits to be written.
@@ -333,7 +369,7 @@ impl Journal {
     /// waiting.
     pub(crate) fn take_after(&self, earlier: &mut Unwritten) {
         let queue = self.queue.lock();
-        if earlier.reserve(queue.unwritten.len()) {
+        if earlier.has_room_for(&queue.unwritten) {
             earlier.append(self.take_from(queue));
         }
     }
@@ -400,7 +436,7 @@ mod tests {
 
     fn logged(journal: &Journal) -> String {
         let unwritten = journal.take();
-        String::from_utf8(unwritten.into_buffer())
+        String::from_utf8(unwritten.to_bytes())
             .unwrap()
             .replace("\r\n", " ")
     }

@@ -1,21 +1,40 @@
 //! The data that waits to be written to the log, with marks where its files begin and end.
 
 use std::collections::VecDeque;
+use std::mem;
 
-use crate::limits::RECORD_BYTES;
+use crate::limits::{RECORD_BYTES, SPARE_BYTES};
 
-/// Encoded commands that wait to be written.
+/// What waits to be written, in pieces. A long record is a piece of its own, which nobody copies.
 #[derive(Debug, Default)]
 pub struct Unwritten {
-    bytes: Vec<u8>,
-    /// How many bytes at the front are written.
-    done: usize,
-    /// Files that begin or end, in order.
-    marks: VecDeque<(usize, Mark)>,
-    /// The journal's position at the end of `bytes`.
+    pieces: VecDeque<Piece>,
+    /// The bytes of all pieces.
+    len: usize,
+    /// A buffer for the next piece, or one that was written.
+    spare: Vec<u8>,
+    /// The journal's position at the end.
     end: u64,
     /// Whether no more data follows.
     last: bool,
+}
+
+/// A part of what waits.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    /// Encoded commands.
+    Commands(Vec<u8>),
+    /// Something that happens to the log's file.
+    Mark(Mark),
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next<'a> {
+    /// These bytes are to be written.
+    Bytes(&'a [u8]),
+    /// This happens to the log's file, so many times.
+    Mark(Mark, u64),
 }
 
 /// What happens to the log's file at an offset.
@@ -34,25 +53,59 @@ impl Unwritten {
     /// An empty queue, from this position of the journal on, in an empty buffer.
     pub(crate) fn after(end: u64, buffer: Vec<u8>) -> Self {
         Unwritten {
-            bytes: buffer,
+            spare: buffer,
             end,
             ..Unwritten::default()
         }
     }
 
     /// Appends the selection of a database, which may be empty, and commands. Without memory for
-    /// them they are lost. Long commands are not copied if they are the first.
+    /// them they are lost. Long commands are not copied.
     pub(crate) fn push(&mut self, selection: &[u8], commands: Vec<u8>) {
         let len = selection.len() + commands.len();
-        if self.bytes.is_empty() && selection.is_empty() && commands.len() >= RECORD_BYTES.get() {
-            self.bytes = commands;
-        } else if self.reserve(len) {
-            self.bytes.extend_from_slice(selection);
-            self.bytes.extend_from_slice(&commands);
-        } else {
+        let is_pushed = match commands.len() < RECORD_BYTES.get() {
+            true => self.extend(&[selection, &commands]),
+            false => self.extend(&[selection]) && self.push_piece(commands),
+        };
+        if !is_pushed {
             return self.lose();
         }
         self.end += u64::try_from(len).unwrap_or(0);
+    }
+
+    /// Appends short parts to the last piece, or to a new one. Whether there is memory for them.
+    fn extend(&mut self, parts: &[&[u8]]) -> bool {
+        let len = parts.iter().map(|part| part.len()).sum();
+        if len == 0 {
+            return true;
+        }
+        // A longer one would perhaps be copied to grow.
+        let takes_more = |piece: &Piece| matches!(piece, Piece::Commands(bytes) if bytes.len() < SPARE_BYTES.get());
+        if !self.pieces.back().is_some_and(takes_more) {
+            let buffer = mem::take(&mut self.spare);
+            if !self.push_piece(buffer) {
+                return false;
+            }
+        }
+        let Some(Piece::Commands(bytes)) = self.pieces.back_mut() else {
+            return false;
+        };
+        let has_room = bytes.try_reserve(len).is_ok();
+        if has_room {
+            parts.iter().for_each(|part| bytes.extend_from_slice(part));
+            self.len += len;
+        }
+        has_room
+    }
+
+    /// Appends a piece. Whether there is memory for it.
+    fn push_piece(&mut self, commands: Vec<u8>) -> bool {
+        let has_room = self.pieces.try_reserve(1).is_ok();
+        if has_room {
+            self.len += commands.len();
+            self.pieces.push_back(Piece::Commands(commands));
+        }
+        has_room
     }
 
     /// Marks the current end as a place where a change is missing, and gives it a position that its
@@ -62,14 +115,9 @@ impl Unwritten {
         self.end += 1;
     }
 
-    /// Whether there is memory for so many bytes more.
-    pub(crate) fn reserve(&mut self, len: usize) -> bool {
-        self.bytes.try_reserve(len).is_ok()
-    }
-
     /// Marks the current end.
     pub(crate) fn mark(&mut self, mark: Mark) {
-        self.marks.push_back((self.bytes.len(), mark));
+        self.pieces.push_back(Piece::Mark(mark));
     }
 
     /// Marks that no more data follows.
@@ -79,22 +127,31 @@ impl Unwritten {
 
     /// Total bytes.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.len
     }
 
     /// Whether there are no bytes and no marks.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.marks.is_empty()
+        self.pieces.is_empty()
+    }
+
+    /// The marks that are left.
+    fn marks(&self) -> impl Iterator<Item = Mark> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Mark(mark) => Some(*mark),
+            Piece::Commands(_) => None,
+        })
     }
 
     /// Whether a file begins or ends in it.
     pub fn has_marks(&self) -> bool {
-        !self.marks.is_empty()
+        self.marks().next().is_some()
     }
 
-    /// Whether the next mark switches the log to a new file.
-    pub fn has_new_file(&self) -> bool {
-        matches!(self.marks.front(), Some((_, Mark::NewFile)))
+    /// Whether the next mark switches the log to a new file, and there are bytes before it.
+    pub fn has_bytes_before_new_file(&self) -> bool {
+        let has_bytes = matches!(self.next(), Some(Next::Bytes(_)));
+        has_bytes && self.marks().next() == Some(Mark::NewFile)
     }
 
     /// The journal's position at the end.
@@ -107,64 +164,74 @@ impl Unwritten {
         self.last
     }
 
-    /// Appends later data, for which memory is reserved.
+    /// Whether there is memory to [append](Self::append) later data.
+    pub(crate) fn has_room_for(&mut self, later: &Unwritten) -> bool {
+        self.pieces.try_reserve(later.pieces.len()).is_ok()
+    }
+
+    /// Appends later data.
     pub(crate) fn append(&mut self, later: Unwritten) {
-        let before = self.bytes.len();
-        self.bytes.extend_from_slice(&later.bytes);
-        let marks = later.marks.into_iter();
-        self.marks
-            .extend(marks.map(|(at, mark)| (before + at, mark)));
+        self.pieces.extend(later.pieces);
+        self.len += later.len;
         self.end = later.end;
         self.last |= later.last;
     }
 
-    /// The bytes before the next mark.
-    pub fn next_bytes(&self) -> &[u8] {
-        let until = self.next_offset();
-        self.bytes.get(self.done..until).unwrap_or_default()
-    }
-
-    /// Marks [`Unwritten::next_bytes`] as written.
-    pub fn skip_bytes(&mut self) {
-        self.done = self.next_offset();
-    }
-
-    fn next_offset(&self) -> usize {
-        self.marks.front().map_or(self.bytes.len(), |mark| mark.0)
-    }
-
-    /// The mark after [`Unwritten::next_bytes`], and how many of the same are at its offset.
-    pub fn next_mark(&self) -> Option<(Mark, u64)> {
-        let first = self.marks.front()?;
-        let same = self.marks.iter().take_while(|mark| *mark == first).count();
-        Some((first.1, u64::try_from(same).unwrap_or(0)))
-    }
-
-    /// Removes the mark that [`Unwritten::next_mark`] returns.
-    pub fn skip_mark(&mut self) {
-        if let Some(first) = self.marks.pop_front() {
-            while self.marks.front() == Some(&first) {
-                self.marks.pop_front();
+    /// What is to be done next.
+    pub fn next(&self) -> Option<Next<'_>> {
+        Some(match self.pieces.front()? {
+            Piece::Commands(bytes) => Next::Bytes(bytes),
+            Piece::Mark(mark) => {
+                let same = |piece: &&Piece| **piece == Piece::Mark(*mark);
+                let same = self.pieces.iter().take_while(same).count();
+                Next::Mark(*mark, u64::try_from(same).unwrap_or(0))
             }
+        })
+    }
+
+    /// That is done.
+    pub fn skip(&mut self) {
+        match self.pieces.pop_front() {
+            Some(Piece::Commands(bytes)) => {
+                self.len = self.len.saturating_sub(bytes.len());
+                self.spare = bytes;
+            }
+            Some(mark) => {
+                while self.pieces.front() == Some(&mark) {
+                    self.pieces.pop_front();
+                }
+            }
+            None => {}
         }
     }
 
     /// Drops the data before the last end of the log, if it ends. Returns how many files should
     /// have begun there.
     pub fn drop_ended_log(&mut self) -> Option<u64> {
-        let ends = |mark: &(usize, Mark)| mark.1 == Mark::LogEnds;
-        let last = self.marks.iter().rposition(ends)?;
+        let ends = |piece: &Piece| *piece == Piece::Mark(Mark::LogEnds);
+        let last = self.pieces.iter().rposition(ends)?;
         let mut files = 0;
-        for (at, mark) in self.marks.drain(..=last) {
-            self.done = at;
-            files += u64::from(mark == Mark::NewFile);
+        for piece in self.pieces.drain(..=last) {
+            match piece {
+                Piece::Commands(bytes) => self.len = self.len.saturating_sub(bytes.len()),
+                Piece::Mark(mark) => files += u64::from(mark == Mark::NewFile),
+            }
         }
         Some(files)
     }
 
-    /// The buffer, once everything is written.
+    /// All its commands, encoded.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Commands(bytes) => bytes.as_slice(),
+            Piece::Mark(_) => &[],
+        });
+        pieces.collect::<Vec<_>>().concat()
+    }
+
+    /// A buffer that was written, once everything is.
     pub fn into_buffer(self) -> Vec<u8> {
-        self.bytes
+        self.spare
     }
 }
 
@@ -179,21 +246,27 @@ mod tests {
         piece
     }
 
+    /// All that is to be done.
+    fn rest(mut unwritten: Unwritten) -> Vec<String> {
+        let mut all = Vec::new();
+        while let Some(next) = unwritten.next() {
+            all.push(match next {
+                Next::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                Next::Mark(mark, times) => format!("{mark:?} {times}"),
+            });
+            unwritten.skip();
+        }
+        assert_eq!((unwritten.len(), unwritten.is_empty()), (0, true));
+        all
+    }
+
     #[test]
     fn bytes_and_marks_come_in_order() {
         let mut unwritten = piece(b"ab", &[Mark::NewFile, Mark::NewFile]);
         unwritten.append(piece(b"cd", &[Mark::LogEnds]));
-        assert_eq!(unwritten.next_bytes(), b"ab");
-        unwritten.skip_bytes();
-        assert_eq!(unwritten.next_bytes(), b"");
-        // Two new files at one offset are one.
-        assert_eq!(unwritten.next_mark(), Some((Mark::NewFile, 2)));
-        unwritten.skip_mark();
-        assert_eq!(unwritten.next_bytes(), b"cd");
-        unwritten.skip_bytes();
-        assert_eq!(unwritten.next_mark(), Some((Mark::LogEnds, 1)));
-        unwritten.skip_mark();
-        assert_eq!(unwritten.next_mark(), None);
+        assert_eq!(unwritten.len(), 4);
+        // Two new files at one place are one.
+        assert_eq!(rest(unwritten), ["ab", "NewFile 2", "cd", "LogEnds 1"]);
     }
 
     #[test]
@@ -203,9 +276,24 @@ mod tests {
         unwritten.append(piece(b"ef", &[]));
         assert_eq!(unwritten.drop_ended_log(), Some(1));
         assert_eq!(unwritten.drop_ended_log(), None);
-        assert_eq!(unwritten.next_bytes(), b"");
-        assert_eq!(unwritten.next_mark(), Some((Mark::NewFile, 1)));
-        unwritten.skip_mark();
-        assert_eq!(unwritten.next_bytes(), b"ef");
+        assert_eq!(rest(unwritten), ["NewFile 1", "ef"]);
+    }
+
+    #[test]
+    fn a_long_record_is_not_copied() {
+        let long = vec![b'x'; SPARE_BYTES.get()];
+        let place = long.as_ptr();
+        let mut unwritten = piece(b"before ", &[]);
+        unwritten.push(b"select ", long);
+        unwritten.push(b"", b"be".to_vec());
+        unwritten.push(b"", b"hind".to_vec());
+        assert_eq!(unwritten.next(), Some(Next::Bytes(b"before select ")));
+        unwritten.skip();
+        let Some(Next::Bytes(bytes)) = unwritten.next() else {
+            panic!("bytes");
+        };
+        assert_eq!((bytes.as_ptr(), bytes.len()), (place, SPARE_BYTES.get()));
+        unwritten.skip();
+        assert_eq!(rest(unwritten), ["behind"]);
     }
 }

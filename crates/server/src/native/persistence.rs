@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use everbloom_commands::Args;
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{
     ADMIN, DENYOOM, FAST, Flags, LOADING, NO_ASYNC_LOADING, NO_MULTI, NOSCRIPT, STALE,
@@ -20,6 +21,7 @@ use crate::locked::Locked;
 use everbloom_files::Value;
 use everbloom_files::rdb::payload;
 use everbloom_store::Store;
+use everbloom_store::journal::encode_command;
 use everbloom_store::persistence::Persistence;
 use everbloom_store::persistence::figures::JobFigures;
 use everbloom_store::persistence::jobs::{self, JobError};
@@ -124,17 +126,65 @@ fn dump(_: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
     })
 }
 
-/// What another thread has made of a payload.
-type Made = Option<Result<Value, Reply>>;
+/// What was made of a payload, perhaps by another thread.
+struct Made {
+    value: Result<Value, Reply>,
+    expires_at: Option<u64>,
+    /// What the log gets, if that is made already.
+    record: Option<Vec<u8>>,
+}
 
 /// RESTORE, of which another thread may have made the value.
-fn restore(call: &Call<'_>, view: &mut Locked<'_>, made: &mut Made) -> Result<Outcome, Reply> {
+fn restore(
+    call: &Call<'_>,
+    view: &mut Locked<'_>,
+    made: &mut Option<Made>,
+) -> Result<Outcome, Reply> {
     let mut args = call.args();
     let (key, ttl, bytes) = (
         call.key(args.next_bytes()?),
         args.next_bytes()?,
         args.next_bytes()?,
     );
+    let (replace, absolute) = restore_options(args)?;
+    if view.read().contains(key) && !replace {
+        return Err(Reply::error("BUSYKEY Target key name already exists."));
+    }
+    let expires_at = restored_expiry(call, ttl, absolute)?;
+    let context = call.context();
+    let made = match made.take() {
+        Some(made) => made,
+        // A short payload may become a large value. A long one is not read here.
+        None if call.leaves(bytes.len() as u64) || call.leaves(payload::unpacked_bytes(bytes)) => {
+            return Ok(restore_elsewhere(call, expires_at).into());
+        }
+        None => Made {
+            value: large::restored(&context, bytes),
+            expires_at,
+            record: None,
+        },
+    };
+    let value = made.value?;
+    large::check_fits(&context, &value)?;
+    if made.expires_at.is_some_and(|at| at <= call.now.ms) {
+        if view.entry(key).delete() {
+            view.log(key.db, &[b"DEL", key.name]);
+        }
+        return Ok(Reply::OK.into());
+    }
+    view.entry(key).insert(value, made.expires_at);
+    match made.record {
+        Some(record) => view.log_encoded(key.db, record),
+        None => {
+            let at = expires_text(made.expires_at);
+            view.log(key.db, &logged_restore(key.name, &at, bytes));
+        }
+    }
+    Ok(Reply::OK.into())
+}
+
+/// Whether RESTORE replaces a key, and whether its expiry is a point in time.
+fn restore_options(mut args: Args<'_>) -> Result<(bool, bool), Reply> {
     let (mut replace, mut absolute) = (false, false);
     while let Some(word) = args.next_optional() {
         match word.to_ascii_uppercase().as_slice() {
@@ -148,52 +198,58 @@ fn restore(call: &Call<'_>, view: &mut Locked<'_>, made: &mut Made) -> Result<Ou
             _ => return Err(error::syntax()),
         }
     }
-    let present = view.read().contains(key);
-    if present && !replace {
-        return Err(Reply::error("BUSYKEY Target key name already exists."));
-    }
-    let ttl = integer(ttl).ok_or_else(error::not_an_integer)?;
-    let ttl =
-        u64::try_from(ttl).map_err(|_| Reply::error("ERR Invalid TTL value, must be >= 0"))?;
-    let context = call.context();
-    let value = match made.take() {
-        Some(made) => {
-            let value = made?;
-            large::check_fits(&context, &value)?;
-            value
-        }
-        // A short payload may become a large value. A long one is not read here.
-        None if call.leaves(bytes.len() as u64) || call.leaves(payload::unpacked_bytes(bytes)) => {
-            let work = move |args: &[&[u8]]| {
-                let payload = args.get(3).copied().unwrap_or_default();
-                let mut made = Some(large::restored(&context, payload));
-                Done::Rest(Box::new(move |call, view| restore(call, view, &mut made)))
-            };
-            return Ok(Work::new(work).into());
-        }
-        None => large::restored(&context, bytes)?,
-    };
+    Ok((replace, absolute))
+}
 
-    let expires_at = match ttl {
+/// The point in time that RESTORE's expiry means.
+fn restored_expiry(call: &Call<'_>, ttl: &[u8], absolute: bool) -> Result<Option<u64>, Reply> {
+    let ttl = integer(ttl).ok_or_else(error::not_an_integer)?;
+    let ttl = u64::try_from(ttl);
+    let ttl = ttl.map_err(|_| Reply::error("ERR Invalid TTL value, must be >= 0"))?;
+    Ok(match ttl {
         0 => None,
         at if absolute => Some(at),
         // A log is read with signed numbers.
         ttl => Some(call.now.ms.saturating_add(ttl).min(i64::MAX.unsigned_abs())),
-    };
-    if expires_at.is_some_and(|at| at <= call.now.ms) {
-        if view.entry(key).delete() {
-            view.log(key.db, &[b"DEL", key.name]);
-        }
-        return Ok(Reply::OK.into());
-    }
-    view.entry(key).insert(value, expires_at);
-    let at = expires_at.unwrap_or(0).to_string();
-    let at = at.as_bytes();
-    view.log(
-        key.db,
-        &[b"RESTORE", key.name, at, bytes, b"REPLACE", b"ABSTTL"],
-    );
-    Ok(Reply::OK.into())
+    })
+}
+
+/// Makes the value, and the long record of it, on another thread.
+fn restore_elsewhere(call: &Call<'_>, expires_at: Option<u64>) -> Work {
+    let (context, logs) = (call.context(), call.server.store.journal.is_logging());
+    Work::new(move |args: &[&[u8]]| {
+        let word = |at: usize| args.get(at).copied().unwrap_or_default();
+        let (key, payload) = (word(1), word(3));
+        let value = large::restored(&context, payload);
+        let at = expires_text(expires_at);
+        let record = match logs && value.is_ok() {
+            true => encode_command(&logged_restore(key, &at, payload)),
+            false => None,
+        };
+        let mut made = Some(Made {
+            value,
+            expires_at,
+            record,
+        });
+        Done::Rest(Box::new(move |call, view| restore(call, view, &mut made)))
+    })
+}
+
+/// An expiry as RESTORE has it.
+fn expires_text(expires_at: Option<u64>) -> String {
+    expires_at.unwrap_or(0).to_string()
+}
+
+/// What a log gets.
+fn logged_restore<'a>(key: &'a [u8], at: &'a str, payload: &'a [u8]) -> [&'a [u8]; 6] {
+    [
+        b"RESTORE",
+        key,
+        at.as_bytes(),
+        payload,
+        b"REPLACE",
+        b"ABSTTL",
+    ]
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl Bench {
         self.server.store.journal.set_logging(true);
         self.server.store.journal.take();
         self.run_words(args);
-        let unwritten = self.server.store.journal.take().into_buffer();
+        let unwritten = self.server.store.journal.take().to_bytes();
         let mut parser = RequestParser::new();
         let mut batch = Batch::new();
         parser

@@ -26,7 +26,7 @@ use super::syncing::Syncer;
 use crate::health::Cause;
 use crate::settings::Fsync;
 use crate::store::Store;
-use crate::unwritten::{Mark, Unwritten};
+use crate::unwritten::{Mark, Next, Unwritten};
 
 /// How long to wait for new data before checking whether an fsync or a retry of a failed write is
 /// due.
@@ -105,16 +105,19 @@ impl Writer {
         if self.unwritten.is_some() || self.lost || self.syncer.is_busy() {
             return;
         }
-        let Some(unwritten) = journal.take_commands() else {
+        let Some(mut unwritten) = journal.take_commands() else {
             return;
         };
-        if let Err(problem) = log.write(unwritten.next_bytes()) {
-            // The thread retries.
-            self.unwritten = Some(unwritten);
-            shared.trouble(Some(problem.to_string()));
-            return;
+        while let Some(Next::Bytes(bytes)) = unwritten.next() {
+            if let Err(problem) = log.write(bytes) {
+                // The thread retries.
+                self.unwritten = Some(unwritten);
+                shared.trouble(Some(problem.to_string()));
+                return;
+            }
+            shared.count(bytes.len());
+            unwritten.skip();
         }
-        shared.count(unwritten.len());
         journal.set_written(unwritten.end());
         journal.return_buffer(unwritten.into_buffer());
     }
@@ -171,39 +174,35 @@ impl Writer {
         fsync: Fsync,
     ) -> io::Result<()> {
         self.take_sync_results(shared, unwritten, fsync)?;
-        loop {
-            let bytes = unwritten.next_bytes();
-            let mark = unwritten.next_mark();
-            if self.lost {
-                // The base will hold all data before a new file. Data after that waits for the
-                // base.
-                if mark.is_none() {
-                    return Err(io::Error::other(LOST));
+        while let Some(next) = unwritten.next() {
+            match next {
+                // The base will hold all data before a new file.
+                Next::Bytes(_) if self.lost && unwritten.has_marks() => {}
+                // Data after that waits for the base.
+                Next::Bytes(_) if self.lost => return Err(io::Error::other(LOST)),
+                Next::Bytes(bytes) => {
+                    if let Some(log) = &mut self.log {
+                        log.write(bytes)?;
+                        shared.count(bytes.len());
+                    }
                 }
-            } else if let Some(log) = &mut self.log
-                && !bytes.is_empty()
-            {
-                log.write(bytes)?;
-                shared.count(bytes.len());
-            }
-            unwritten.skip_bytes();
-            let Some((mark, files)) = mark else { break };
-            match mark {
-                Mark::NewFile => self.next_file(shared, fsync, files)?,
-                Mark::LogEnds => {
+                Next::Mark(Mark::NewFile, files) => self.next_file(shared, fsync, files)?,
+                Next::Mark(Mark::LogEnds, _) => {
                     self.sync(shared, fsync)?;
                     self.end_log(shared);
                 }
-                Mark::Lost => self.lose(shared),
+                Next::Mark(Mark::Lost, _) => self.lose(shared),
             }
-            unwritten.skip_mark();
+            unwritten.skip();
+        }
+        if self.lost {
+            return Err(io::Error::other(LOST));
         }
         if fsync == Fsync::Always || unwritten.is_last() {
             self.sync(shared, fsync)?;
-            if self.lost {
-                Err(io::Error::other(LOST))
-            } else {
-                Ok(())
+            match self.lost {
+                true => Err(io::Error::other(LOST)),
+                false => Ok(()),
             }
         } else if fsync == Fsync::EverySecond {
             self.sync_meanwhile(shared)
@@ -221,8 +220,7 @@ impl Writer {
             return true;
         }
         let based = shared.persistence.based.load(Relaxed) > self.switches;
-        let dispensable = unwritten.has_new_file() && !unwritten.next_bytes().is_empty();
-        if self.lost || !based || !dispensable {
+        if self.lost || !based || !unwritten.has_bytes_before_new_file() {
             return false;
         }
         // Another file follows, so the end of this one must be sound, and on the disk.

@@ -291,7 +291,7 @@ fn idle_windows_give_their_memory_back() {
         .accessed();
     assert_eq!(accessed, 0, "nobody has used it");
     assert!(store.keyspace.memory() <= full);
-    let logged = store.journal.take().into_buffer();
+    let logged = store.journal.take().to_bytes();
     let logged = String::from_utf8_lossy(&logged).into_owned();
     let advances = logged.matches("BF.ADVANCE\r\n").count();
     assert_eq!(advances, 2000);
