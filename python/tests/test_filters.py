@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -315,6 +316,57 @@ def test_a_file_keeps_its_links_and_its_permissions(seen, tmp_path):
     # Nothing else is left in either folder.
     assert list(folder.iterdir()) == [target]
     assert sorted(tmp_path.iterdir()) == [folder, link]
+
+
+def test_a_link_to_no_file_yet_stays_a_link(seen, tmp_path):
+    target, link, second = tmp_path / "seen.bloom", tmp_path / "link", tmp_path / "second"
+    link.symlink_to("seen.bloom")
+    second.symlink_to(link)
+    seen.save(second)
+    assert link.is_symlink() and second.is_symlink()
+    assert type(seen).load(target) == seen
+    # One that leads to itself has no file.
+    circle = tmp_path / "circle"
+    circle.symlink_to("circle")
+    with pytest.raises(OSError):
+        seen.save(circle)
+    assert circle.is_symlink()
+
+
+def test_what_is_no_file_is_not_replaced(seen, tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in [pipe, link]:
+        with pytest.raises(OSError, match="is not a file"):
+            seen.save(path)
+    with pytest.raises(OSError):
+        seen.save(tmp_path)
+    assert pipe.is_fifo()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
+
+
+def test_what_a_killed_process_left_is_not_in_the_way(tmp_path):
+    """In a container each process has the id 1, so its names are those of the one before it."""
+    program = """
+import os
+from everbloom import BloomFilter
+left = [f".seen.bloom.{os.getpid()}.{count}.tmp" for count in range(2)]
+for name in left:
+    open(name, "x").close()
+BloomFilter(1000).save("seen.bloom")
+BloomFilter.load("seen.bloom")
+assert sorted(os.listdir()) == [*left, "seen.bloom"]
+# A save that fails removes only its own file.
+os.mkdir("folder")
+open(f".folder.{os.getpid()}.3.tmp", "x").close()
+try:
+    BloomFilter(1000).save("folder")
+except OSError:
+    pass
+assert sorted(os.listdir()) == sorted([*left, "seen.bloom", "folder", f".folder.{os.getpid()}.3.tmp"])
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
 
 
 def test_properties(seen):

@@ -19,9 +19,13 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The crate `redis` sends a request up to 16 times again, and its blocking client sleeps up to 655
 /// seconds before each, so a call in the middle of a failover may never seem to return. This client
 /// sends it 5 times again and waits at most half a second before each, a second for a connection
-/// and 3 seconds for an answer. So a call ends within 27 seconds, also when a node hangs, and
-/// mostly within 3. What has failed [temporarily](crate::Error::is_temporary) can be called again
-/// until the failover is over.
+/// and 3 seconds for an answer. What has failed [temporarily](crate::Error::is_temporary) can be
+/// called again until the failover is over.
+///
+/// A request ends within 27 seconds on a blocking connection, also when a node hangs, and mostly
+/// within 3. A call that sends several requests one after the other, as one for many shards does,
+/// takes that long for each request to the hanging node. On an async connection a request ends
+/// within 3 seconds, with all its retries: this is the crate's `overall_response_timeout`.
 ///
 /// ```no_run
 /// use everbloom_client::{SpreadFilter, cluster_client};

@@ -149,7 +149,8 @@ impl BitmapFilter {
             .ignore_errors()
             .cmd("GET")
             .arg(self.parameters.as_ref());
-        for bits in &self.bits {
+        let otherwise = self.first_if_otherwise()?;
+        for bits in self.bits.iter().chain([&otherwise]) {
             pipeline.cmd("EXISTS").arg(bits);
         }
         let replies = ask(wire, &self.name, &pipeline).await?;
@@ -158,16 +159,26 @@ impl BitmapFilter {
         for reply in replies.iter().skip(1) {
             exist.push(read(Some(reply))?);
         }
+        let is_otherwise = exist.pop() == Some(true);
         let keys = self.parameters.iter().chain(&self.bits);
         let first = |there: bool| {
             let mut keys = keys.clone().zip(&exist);
             keys.find_map(|(key, exists)| (*exists == there).then(|| key.clone()))
         };
         Ok(Found {
-            present: first(true),
+            present: first(true).or_else(|| is_otherwise.then_some(otherwise)),
             missing: first(false),
             text,
         })
+    }
+
+    /// The first key of bits of a filter of this name in several keys instead of one, or in one
+    /// instead of several. Without parameters only the keys show which it was.
+    fn first_if_otherwise(&self) -> Result<String, Error> {
+        match self.bits.len() {
+            1 => Ok(beside(&self.name, "0")?),
+            _ => Ok(self.name.clone()),
+        }
     }
 
     /// The filter, if its state on the server is valid.
@@ -194,7 +205,8 @@ impl BitmapFilter {
 struct Found {
     /// Its parameters.
     text: Option<String>,
-    /// The first of its keys that exists, beginning with that of its parameters.
+    /// The first of its keys that exists, beginning with that of its parameters. If it has none,
+    /// that of a filter of its name in another number of keys.
     present: Option<String>,
     /// The first that does not.
     missing: Option<String>,

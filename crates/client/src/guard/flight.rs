@@ -32,15 +32,21 @@ impl<T: Clone> Flight<T> {
     }
 
     async fn outcome(&self) -> Outcome<T> {
+        // The index of this caller's task: one that is polled again must not be added again.
+        let mut index: Option<usize> = None;
         poll_fn(|context| {
             let mut state = locked(&self.0);
-            match &state.outcome {
-                Some(outcome) => Poll::Ready(outcome.clone()),
+            if let Some(outcome) = &state.outcome {
+                return Poll::Ready(outcome.clone());
+            }
+            match index.and_then(|index| state.tasks.get_mut(index)) {
+                Some(task) => task.clone_from(context.waker()),
                 None => {
+                    index = Some(state.tasks.len());
                     state.tasks.push(context.waker().clone());
-                    Poll::Pending
                 }
             }
+            Poll::Pending
         })
         .await
     }
@@ -99,5 +105,37 @@ impl<T: Clone> Drop for Leader<'_, T> {
         // value.
         locked(&self.flights.0).remove(&self.key);
         self.flight.end(self.outcome.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::task::{Context, Poll, Waker};
+
+    use super::{Flights, locked};
+    use crate::wire::wait;
+
+    #[test]
+    fn a_task_that_is_polled_often_waits_once() {
+        let flights = Flights::new();
+        let Ok(leader) = wait(flights.join("key")) else {
+            panic!("nobody else loads");
+        };
+        let mut callers = [0, 1].map(|_| Box::pin(flights.join("key")));
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..100 {
+            for caller in &mut callers {
+                assert!(caller.as_mut().poll(&mut context).is_pending());
+            }
+        }
+        assert_eq!(locked(&leader.flight.0).tasks.len(), callers.len());
+        leader.finish(7);
+        for caller in &mut callers {
+            match caller.as_mut().poll(&mut context) {
+                Poll::Ready(Err(outcome)) => assert_eq!(outcome, Some(7)),
+                _ => panic!("the load has ended"),
+            }
+        }
     }
 }

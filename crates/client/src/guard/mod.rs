@@ -184,30 +184,23 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
                 count(&tallies.absent);
                 return Ok(None);
             }
-            Err(error) => {
-                count(&tallies.filter_errors);
-                if self.failure == FilterFailure::Refuse {
-                    return Err(Arc::new(error));
-                }
-            }
+            Err(error) => self.failed(&tallies.filter_errors, error)?,
         }
-        match source.cached(key).await {
+        let cache_works = match source.cached(key).await {
             Ok(Some(value)) => {
                 count(&tallies.cached);
                 return Ok(Some(value));
             }
-            Ok(None) => {}
+            Ok(None) => true,
             Err(error) => {
-                count(&tallies.cache_errors);
-                if self.failure == FilterFailure::Refuse {
-                    return Err(Arc::new(error));
-                }
+                self.failed(&tallies.cache_errors, error)?;
+                false
             }
-        }
+        };
         loop {
             match self.flights.join(key).await {
                 Ok(leader) => {
-                    let loaded = self.load(source, key).await;
+                    let loaded = self.lead(source, key, cache_works).await;
                     leader.finish(loaded.clone());
                     return loaded;
                 }
@@ -219,6 +212,35 @@ impl<V: Clone + Send, E: Send + Sync> Guard<V, E> {
                 Err(None) => {}
             }
         }
+    }
+
+    /// Counts an error of the filter or the cache, and returns it if the guard refuses.
+    fn failed(&self, tally: &AtomicU64, error: E) -> Result<(), Arc<E>> {
+        count(tally);
+        match self.failure {
+            FilterFailure::AskOn => Ok(()),
+            FilterFailure::Refuse => Err(Arc::new(error)),
+        }
+    }
+
+    /// The value for all waiting callers. Between this caller's look into the cache and its turn,
+    /// another load may have ended and filled the cache. So it looks again before it loads, unless
+    /// the cache has just failed.
+    async fn lead<S>(&self, source: &S, key: &str, cache_works: bool) -> Loaded<V, E>
+    where
+        S: AsyncSource<Value = V, Error = E>,
+    {
+        if cache_works {
+            match source.cached(key).await {
+                Ok(Some(value)) => {
+                    count(&self.tallies.cached);
+                    return Ok(Some(value));
+                }
+                Ok(None) => {}
+                Err(error) => self.failed(&self.tallies.cache_errors, error)?,
+            }
+        }
+        self.load(source, key).await
     }
 
     async fn load<S>(&self, source: &S, key: &str) -> Loaded<V, E>

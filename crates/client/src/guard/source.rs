@@ -19,7 +19,8 @@ pub trait Source {
     /// As the filter's. [`FilterFailure`](crate::FilterFailure) says what then happens.
     fn may_exist(&self, key: &str) -> Result<bool, Self::Error>;
 
-    /// Looks the key up in the cache.
+    /// Looks the key up in the cache. A caller that is about to load looks a second time, because
+    /// another load may have just ended.
     ///
     /// # Errors
     ///

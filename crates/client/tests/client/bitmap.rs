@@ -136,6 +136,46 @@ fn half_a_filter_is_none() {
     }
 }
 
+/// Without parameters nothing says how many keys it has.
+#[test]
+fn a_filter_in_other_keys_is_noticed_without_its_parameters() {
+    let one = BitmapParameters::new(1000, 0.01).unwrap();
+    let eight = one.in_keys(8).unwrap();
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        for (name, made, wanted) in [("eight", eight, one), ("one", one, eight)] {
+            let seen = BitmapFilter::create_with(&mut connection, name, made).unwrap();
+            seen.add(&mut connection, "a").unwrap();
+            let parameters = format!("{{{name}}}:parameters");
+            let mut lose = redis::cmd("DEL");
+            lose.arg(&parameters).exec(&mut connection).unwrap();
+            for outcome in [
+                BitmapFilter::create_with(&mut connection, name, wanted),
+                BitmapFilter::create_with(&mut connection, name, made),
+                BitmapFilter::open(&mut connection, name),
+            ] {
+                match outcome {
+                    Err(Error::Incomplete { missing, .. }) => assert_eq!(missing, parameters),
+                    other => panic!("{}: {name}: {other:?}", host.name),
+                }
+            }
+        }
+    }
+}
+
+/// The keys of a whole filter are known, so another key is another program's.
+#[test]
+fn a_key_beside_a_filter_is_not_of_it() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        let seen = BitmapFilter::create(&mut connection, "seen", 1000, 0.01).unwrap();
+        let mut set = redis::cmd("SET");
+        set.arg("{seen}:0").arg("x").exec(&mut connection).unwrap();
+        assert_eq!(BitmapFilter::open(&mut connection, "seen").unwrap(), seen);
+        assert!(BitmapFilter::create(&mut connection, "seen", 1000, 0.01).is_ok());
+    }
+}
+
 #[test]
 fn parameters_of_a_later_version_are_not_guessed() {
     for host in with_bitmaps() {

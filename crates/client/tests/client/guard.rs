@@ -161,6 +161,53 @@ fn many_tasks_for_one_key_are_one_load() {
     assert_eq!((counts.loaded, counts.shared + counts.cached), (1, 99));
 }
 
+/// A table whose caller is overtaken: right after it finds nothing in the cache, another call loads
+/// the key.
+struct Overtaken<'a> {
+    table: &'a Table,
+    guard: &'a Guard<u64, String>,
+    looks: AtomicUsize,
+}
+
+impl Source for Overtaken<'_> {
+    type Value = u64;
+    type Error = String;
+
+    fn may_exist(&self, key: &str) -> Result<bool, String> {
+        Source::may_exist(self.table, key)
+    }
+
+    fn cached(&self, key: &str) -> Result<Option<u64>, String> {
+        let found = Source::cached(self.table, key);
+        if self.looks.fetch_add(1, Ordering::Relaxed) == 0 {
+            assert_eq!(self.guard.get(self.table, key), Ok(Some(7)));
+        }
+        found
+    }
+
+    fn load(&self, key: &str) -> Result<Option<u64>, String> {
+        Source::load(self.table, key)
+    }
+
+    fn keep(&self, key: &str, value: &u64) -> Result<(), String> {
+        Source::keep(self.table, key, value)
+    }
+}
+
+#[test]
+fn a_load_that_has_just_ended_is_not_repeated() {
+    let (table, guard) = (Table::new(0), Guard::new(FilterFailure::AskOn));
+    let overtaken = Overtaken {
+        table: &table,
+        guard: &guard,
+        looks: AtomicUsize::new(0),
+    };
+    assert_eq!(guard.get(&overtaken, "7"), Ok(Some(7)));
+    let counts = guard.counts();
+    assert_eq!((counts.asked, counts.cached, counts.loaded), (2, 1, 1));
+    assert_eq!(overtaken.looks.into_inner(), 2);
+}
+
 #[test]
 fn an_error_is_shared_and_not_kept() {
     let (table, guard) = (Table::new(300), Guard::new(FilterFailure::AskOn));
