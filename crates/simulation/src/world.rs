@@ -37,7 +37,7 @@ const START_MS: u64 = 1_800_000_000_000;
 const SYNCED_MS: i64 = 3000;
 
 /// Items have numbers below this one.
-const MAX_ITEMS: u32 = 2400;
+const MAX_ITEMS: u32 = 2500;
 
 /// What went wrong, and at which step.
 #[derive(Debug, Clone, PartialEq)]
