@@ -52,6 +52,7 @@ pub use start::{Running, StartError};
 pub mod window {
     pub use crate::dispatch::admission::misconf;
     pub use crate::native::table::registry;
+    pub use crate::net::files::MAX_METRICS_CONNECTIONS;
     pub use crate::net::listen::{Listener, listen_on_all};
     pub use crate::stats::{
         BUCKETS, CommandStats, Counter, Histogram, WorkerStats, error_codes, of_command,

@@ -20,7 +20,7 @@ use crate::dispatch::replay::Replayer;
 use crate::native::table::registry;
 use crate::net::listen::{Listener, listen};
 use crate::net::worker::{Accepted, Worker};
-use crate::net::{accept, connections};
+use crate::net::{accept, connections, files};
 use crate::server::Server;
 use crate::stats::Sampler;
 
@@ -30,6 +30,9 @@ pub enum StartError {
     /// It cannot listen on an address, or TLS cannot be set up.
     #[error("{0}")]
     Entrance(String),
+    /// The system allows too few open files.
+    #[error("{0}")]
+    Files(String),
     /// The data directory cannot be used.
     #[error(transparent)]
     Data(#[from] OpenError),
@@ -50,19 +53,19 @@ pub struct Running {
 impl Server {
     /// Starts a server. When this returns, it accepts connections to its addresses. The port for the
     /// metrics is not its own: `everbloom_watch::start` opens that as well.
-    pub fn start(settings: Settings) -> Result<Running, StartError> {
+    pub fn start(mut settings: Settings) -> Result<Running, StartError> {
         // First: a start that fails because the port is taken leaves no data directory.
-        let listeners = listen(&settings).map_err(StartError::Entrance)?;
+        let listeners = open_entrances(&mut settings)?;
         let persistence = Persistence::open(&settings.data)?;
         Self::start_with(settings, persistence, listeners)
     }
 
     /// The same, with an open data directory, or none.
     pub fn start_on(
-        settings: Settings,
+        mut settings: Settings,
         persistence: Option<Persistence>,
     ) -> Result<Running, StartError> {
-        let listeners = listen(&settings).map_err(StartError::Entrance)?;
+        let listeners = open_entrances(&mut settings)?;
         Self::start_with(settings, persistence, listeners)
     }
 
@@ -72,10 +75,7 @@ impl Server {
         listeners: Vec<Listener>,
     ) -> Result<Running, StartError> {
         warn_without_password(&settings, &listeners);
-        let workers = match settings.io_threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            n => n,
-        };
+        let workers = worker_count(&settings);
         let commands = registry().len();
         let server = Server::new(settings, workers, commands, persistence);
         server.read_tls_files().map_err(StartError::Entrance)?;
@@ -103,6 +103,20 @@ impl Server {
             threads,
             keeper: Some(keeper),
         })
+    }
+}
+
+/// Makes the limit on open files fit, and listens.
+fn open_entrances(settings: &mut Settings) -> Result<Vec<Listener>, StartError> {
+    let workers = worker_count(settings);
+    files::reserve(settings, workers).map_err(StartError::Files)?;
+    listen(settings).map_err(StartError::Entrance)
+}
+
+fn worker_count(settings: &Settings) -> usize {
+    match settings.io_threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
     }
 }
 

@@ -23,10 +23,8 @@ use tracing::warn;
 use crate::metrics::{self, Watch};
 use crate::page::{self, Query};
 use everbloom_server::Server;
-use everbloom_server::window::{misconf, random_hex};
+use everbloom_server::window::{MAX_METRICS_CONNECTIONS, misconf, random_hex};
 
-/// The maximum number of connections; a further one replaces the oldest.
-const MAX_CONNECTIONS: usize = 64;
 /// A connection is closed after this time, whatever it does.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum bytes of a request's head.
@@ -49,7 +47,7 @@ pub async fn answer(listener: std::net::TcpListener, watch: Arc<Watch>) -> io::R
             Ok((stream, _)) => {
                 let watch = Arc::clone(&watch);
                 open.retain(|connection| !connection.is_finished());
-                if open.len() >= MAX_CONNECTIONS
+                if open.len() >= MAX_METRICS_CONNECTIONS
                     && let Some(oldest) = open.pop_front()
                 {
                     oldest.abort();

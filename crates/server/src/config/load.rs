@@ -234,6 +234,8 @@ fn unreadable(path: &Path, error: &io::Error) -> String {
 }
 
 /// The files that `include` names: one, or those of a folder whose names match a pattern, sorted.
+/// As in glob(3), a pattern may match nothing, and only one that begins with a dot matches names that
+/// do.
 fn included(pattern: &str) -> io::Result<Vec<PathBuf>> {
     let path = Path::new(pattern);
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -245,8 +247,17 @@ fn included(pattern: &str) -> io::Result<Vec<PathBuf>> {
         _ => Path::new("."),
     };
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
+        entries => entries?,
+    };
+    let with_dot = name.starts_with(b".") || name.starts_with(b"\\.");
+    for entry in entries {
         let entry = entry?;
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if is_hidden && !with_dot {
+            continue;
+        }
         if glob::matches(name, entry.file_name().as_encoded_bytes()) {
             files.push(entry.path());
         }

@@ -76,7 +76,7 @@ pub const PARAMETERS: &[Parameter] = settings! {
     /// The password for AUTH. Empty: no password.
     "requirepass": string(requirepass);
     /// Maximum number of connected clients.
-    "maxclients": number(maxclients, 1, u32::MAX.into());
+    "maxclients": special(|s| s.maxclients.to_string(), set_maxclients);
     /// Refuse writes above this much memory, for example 4gb. 0 means no limit.
     "maxmemory": memory(maxmemory, 0, i64::MAX);
     /// Only noeviction: filters are never evicted.
@@ -233,6 +233,20 @@ fn only_yes(text: &str) -> Result<(), String> {
     yes_no(text)?
         .then_some(())
         .ok_or_else(|| "a rewritten log always begins with an RDB file, so this must be yes".into())
+}
+
+/// The words are Redis's.
+fn set_maxclients(settings: &mut Settings, text: &str) -> Result<(), String> {
+    let wanted = number(text, 1, u32::MAX.into())?;
+    let most = settings.max_maxclients;
+    if wanted > most {
+        return Err(format!(
+            "The operating system is not able to handle the specified number of clients, try \
+             with {most}"
+        ));
+    }
+    settings.maxclients = wanted;
+    Ok(())
 }
 
 /// Redis accepts any number and then clamps it to these bounds.

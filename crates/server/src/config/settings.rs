@@ -39,6 +39,8 @@ pub struct Settings {
     pub requirepass: String,
     /// Maximum number of open connections.
     pub maxclients: usize,
+    /// The most that `maxclients` may be. The system's limit on open files sets it at the start.
+    pub max_maxclients: usize,
     /// Bytes that keys and buffers may take; 0 = no limit.
     pub maxmemory: u64,
     /// Maximum length of an argument.
@@ -94,6 +96,7 @@ impl Default for Settings {
             protected_mode: true,
             requirepass: String::new(),
             maxclients: 10_000,
+            max_maxclients: usize::MAX,
             maxmemory: 0,
             proto_max_bulk_len: 512 << 20,
             client_query_buffer_limit: 1 << 30,

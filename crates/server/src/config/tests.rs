@@ -141,7 +141,7 @@ fn every_field_can_be_set() {
         io_threads, protected_mode, requirepass, maxclients, maxmemory, proto_max_bulk_len,
         client_query_buffer_limit, client_output_buffer_limit, slowlog_log_slower_than,
         slowlog_max_len, hz, loglevel, logfile, log_format, bf_error_rate_text, bf_max_filter_bytes,
-        enable_debug_command, enable_protected_configs; data, tls, config_file
+        enable_debug_command, enable_protected_configs; data, tls, config_file, max_maxclients
     );
     assert_ne!(bf.error_rate, default.bf.error_rate);
     assert_ne!(bf.initial_size, default.bf.initial_size);
@@ -366,6 +366,18 @@ fn files_include_others_and_words_override_them() {
             main.display()
         )]
     );
+
+    // An editor's hidden copy is not included, unless the pattern says so.
+    fs::write(folder.join(".part-c.conf"), "maxclients 5\n").unwrap();
+    for (pattern, clients) in [
+        ("*part-*.conf", 10_000),
+        (".part*.conf", 5),
+        ("none/*.conf", 10_000),
+    ] {
+        fs::write(&main, format!("include {}/{pattern}\n", folder.display())).unwrap();
+        let settings = loaded(&main.display().to_string());
+        assert_eq!(settings.maxclients, clients, "{pattern}");
+    }
 
     // A file that includes itself ends in an error, not in a full stack.
     fs::write(&main, format!("include {}\n", main.display())).unwrap();

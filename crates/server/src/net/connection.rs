@@ -453,11 +453,28 @@ impl Connection {
         let (over, rest) = replies.split_at(over);
         if !over.is_empty() {
             let time = Duration::from_secs(limit.seconds);
-            timeout(time, write_all(stream, over))
+            timeout(time, self.write_all(stream, over))
                 .await
                 .map_err(|_| self.over_limit("replies over the soft limit for too long"))??;
         }
-        write_all(stream, rest).await
+        self.write_all(stream, rest).await
+    }
+
+    /// Sends all bytes. Other connections get a turn now and then, however fast the client reads. A
+    /// client that reads is not idle, as in Redis.
+    async fn write_all(&self, stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
+        let mut rest = replies;
+        while !rest.is_empty() {
+            let part = rest.get(..MAX_COPY_BYTES).unwrap_or(rest);
+            let taken = stream.write(part).await?;
+            if taken == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.session.client.set_active(Now::read());
+            rest = rest.get(taken..).unwrap_or_default();
+            yield_now().await;
+        }
+        Ok(())
     }
 
     /// Updates this connection's public state: `unsent` bytes of replies, in a buffer that takes
@@ -507,15 +524,6 @@ impl Drop for Connection {
 /// Makes room for more bytes: much if there is memory for it, so that it is needed seldom.
 fn make_room(buffer: &mut Vec<u8>, more: usize) -> bool {
     buffer.try_reserve(more).is_ok() || buffer.try_reserve_exact(more).is_ok()
-}
-
-/// Sends all bytes. Other connections get a turn now and then, however fast the client reads.
-async fn write_all(stream: &mut Stream, replies: &[u8]) -> io::Result<()> {
-    for part in replies.chunks(MAX_COPY_BYTES) {
-        stream.write_all(part).await?;
-        yield_now().await;
-    }
-    Ok(())
 }
 
 /// The state shared by requests that run without giving others a turn.

@@ -6,8 +6,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::address::{Address, Entrance};
 use crate::config::Settings;
@@ -43,10 +44,14 @@ pub(crate) fn listen(settings: &Settings) -> Result<Vec<Listener>, String> {
         let socket = socket.map_err(|error| refused(&address, &error))?;
         listeners.push(Listener { socket, entrance });
     }
+    if listeners.is_empty() {
+        return Err("no address of bind is available".into());
+    }
     Ok(listeners)
 }
 
-/// Listens on a port of every address in a setting like `bind`.
+/// Listens on a port of every address in a setting like `bind`. As in Redis, an address after a dash
+/// may be unavailable, and one whose protocol this machine does not support is skipped.
 pub fn listen_on_all(
     addresses: &[String],
     mut port: u16,
@@ -59,7 +64,15 @@ pub fn listen_on_all(
             Some(host) => (true, host),
             None => (false, address.as_str()),
         };
-        match listen_on(host, port, backlog) {
+        let found = match resolve(host, port) {
+            Ok(found) => found,
+            Err(error) if optional => {
+                info!("not listening on {host}: {error}");
+                continue;
+            }
+            Err(error) => return Err(refused(&format!("{host}:{port}"), &error)),
+        };
+        match listen_on(found, backlog) {
             Ok((socket, bound)) => {
                 // All addresses share the port that the system chose for the first.
                 port = bound.port();
@@ -67,8 +80,11 @@ pub fn listen_on_all(
                 let entrance = Entrance { address, tls };
                 listeners.push(Listener { socket, entrance });
             }
-            Err(error) if optional => {
+            Err(error) if optional && error.kind() == io::ErrorKind::AddrNotAvailable => {
                 info!("not listening on {host}: {error}");
+            }
+            Err(error) if is_unsupported(&error) => {
+                warn!("not listening on {host}: {error}");
             }
             Err(error) => return Err(refused(&format!("{host}:{port}"), &error)),
         }
@@ -80,14 +96,35 @@ fn refused(address: &str, error: &io::Error) -> String {
     format!("cannot listen on {address}: {error}")
 }
 
-fn listen_on(host: &str, port: u16, backlog: u32) -> io::Result<(Socket, SocketAddr)> {
+/// Whether this machine does not support an address's protocol, as without IPv6.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(
+            Errno::AFNOSUPPORT
+                | Errno::PFNOSUPPORT
+                | Errno::PROTONOSUPPORT
+                | Errno::SOCKTNOSUPPORT
+                | Errno::NOPROTOOPT
+        )
+    )
+}
+
+fn resolve(host: &str, port: u16) -> io::Result<SocketAddr> {
     let host = match host {
         "*" => "0.0.0.0",
         "::*" => "::",
         host => host,
     };
-    let missing = || io::Error::new(io::ErrorKind::NotFound, "no such address");
-    let address = (host, port).to_socket_addrs()?.next().ok_or_else(missing)?;
+    let mut found = (host, port).to_socket_addrs()?;
+    found.next().ok_or_else(missing)
+}
+
+fn missing() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "no such address")
+}
+
+fn listen_on(address: SocketAddr, backlog: u32) -> io::Result<(Socket, SocketAddr)> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -141,4 +178,52 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 fn start(socket: &Socket, backlog: u32) -> io::Result<()> {
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
     socket.set_nonblocking(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listen_on_all(addresses: &[&str], port: u16) -> Result<Vec<Listener>, String> {
+        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        super::listen_on_all(&addresses, port, false, 16)
+    }
+
+    /// 192.0.2.1 is an address for documentation, which no machine has. The other is no host name,
+    /// and no name server is asked.
+    #[test]
+    fn an_address_after_a_dash_may_be_unavailable_but_not_in_use() {
+        let first = listen_on_all(&["-192.0.2.1", "-a\0b", "127.0.0.1"], 0).unwrap();
+        assert_eq!(first.len(), 1);
+        let Address::Ip(taken) = first[0].entrance.address else {
+            panic!("no address");
+        };
+        for addresses in [["127.0.0.1"], ["-127.0.0.1"]] {
+            let refused = listen_on_all(&addresses, taken.port()).err().unwrap();
+            assert!(refused.contains("in use"), "{refused}");
+        }
+        for unavailable in ["192.0.2.1", "a\0b"] {
+            assert!(listen_on_all(&[unavailable], 0).is_err(), "{unavailable:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_listens_somewhere() {
+        let settings = Settings {
+            bind: vec!["-192.0.2.1".into()],
+            port: 0,
+            ..Settings::default()
+        };
+        assert!(listen(&settings).is_err());
+    }
+
+    #[test]
+    fn only_a_protocol_that_is_not_supported_is_skipped() {
+        for errno in [Errno::AFNOSUPPORT, Errno::PFNOSUPPORT, Errno::NOPROTOOPT] {
+            assert!(is_unsupported(&errno.into()), "{errno}");
+        }
+        for errno in [Errno::ADDRINUSE, Errno::ADDRNOTAVAIL, Errno::ACCESS] {
+            assert!(!is_unsupported(&errno.into()), "{errno}");
+        }
+    }
 }

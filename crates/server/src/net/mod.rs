@@ -1,6 +1,7 @@
 //! Sockets: connections are accepted, read, and written to.
 //!
 //! - [`listen`]: the sockets that clients connect to
+//! - [`files`]: the limit on open files, and how many clients it allows
 //! - [`accept`]: accepts connections and gives each to a worker
 //! - [`worker`]: the state that the connections of one thread share
 //! - [`connections`]: the connections of one thread
@@ -10,6 +11,7 @@
 pub mod accept;
 pub mod connection;
 pub mod connections;
+pub mod files;
 pub mod listen;
 pub mod stream;
 pub mod worker;

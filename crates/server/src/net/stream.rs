@@ -37,18 +37,21 @@ impl Incoming {
         };
     }
 
-    /// Makes TCP send replies at once, and probe a silent client at this interval in seconds. If
-    /// this fails, the connection is slower, or is found dead later.
+    /// Makes TCP send replies at once, and probe a client that is silent for this many seconds. As
+    /// in Redis, three probes in about the same time follow. If this fails, the connection is
+    /// slower, or is found dead later.
     pub fn tune(&self, keepalive: u32) {
         let (Incoming::Tcp(stream) | Incoming::Tls(stream, _)) = self else {
             return;
         };
         let _ = stream.set_nodelay(true);
         if keepalive > 0 {
-            let interval = Duration::from_secs(keepalive.into());
+            // The system counts whole seconds, and refuses 0.
+            let seconds = |seconds: u32| Duration::from_secs(seconds.max(1).into());
             let keepalive = TcpKeepalive::new()
-                .with_time(interval)
-                .with_interval(interval / 3);
+                .with_time(seconds(keepalive))
+                .with_interval(seconds(keepalive / 3))
+                .with_retries(3);
             let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
         }
     }
@@ -112,5 +115,29 @@ impl AsyncWrite for Stream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         each!(self, poll_shutdown, cx)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_client_is_noticed_after_twice_the_setting() {
+        for (setting, interval) in [(300, 100), (1, 1), (2, 1)] {
+            let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let stream = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let incoming = Incoming::Tcp(stream.try_clone().unwrap());
+            incoming.tune(setting);
+            let socket = SockRef::from(&stream);
+            assert!(socket.keepalive().unwrap());
+            let seconds = Duration::from_secs;
+            assert_eq!(
+                socket.tcp_keepalive_time().unwrap(),
+                seconds(setting.into())
+            );
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), seconds(interval));
+            assert_eq!(socket.tcp_keepalive_retries().unwrap(), 3);
+        }
     }
 }

@@ -1,5 +1,10 @@
 //! Connections that are killed or sent away, SHUTDOWN, and what is not there.
 
+use std::io::Read;
+use std::net::TcpStream;
+
+use socket2::{Domain, Socket, Type};
+
 use super::*;
 
 #[test]
@@ -56,6 +61,31 @@ fn silent_clients_and_clients_too_many_are_sent_away() {
     let begun = Instant::now();
     assert_eq!(second.try_reply(), None);
     assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+/// It reads more than the system buffers, for longer than the timeout.
+#[test]
+fn a_client_that_reads_a_long_reply_slowly_is_not_idle() {
+    const BYTES: usize = 12 << 20;
+    let running = server(Settings {
+        timeout: 1,
+        ..Settings::default()
+    });
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(64 << 10).unwrap();
+    socket.connect(&running.addr().unwrap().into()).unwrap();
+    let mut stream = TcpStream::from(socket);
+    let lines = format!("SETRANGE k {} x\r\nGET k\r\n", BYTES - 1);
+    stream.write_all(lines.as_bytes()).unwrap();
+    let head = format!(":{BYTES}\r\n${BYTES}\r\n");
+    let mut left = head.len() + BYTES + 2;
+    let mut part = vec![0; 256 << 10];
+    while left > 0 {
+        let room = left.min(part.len());
+        stream.read_exact(&mut part[..room]).unwrap();
+        left -= room;
+        std::thread::sleep(Duration::from_millis(60));
+    }
 }
 
 #[test]

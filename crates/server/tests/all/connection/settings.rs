@@ -25,6 +25,22 @@ fn settings_are_in_force_for_the_next_request_of_a_pipeline() {
     }
 }
 
+/// No system allows as many open files as the setting allows clients.
+#[test]
+fn clients_leave_room_for_other_files() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    let refusal = client.error("CONFIG SET maxclients 4294967295");
+    let (words, most) = refusal.rsplit_once(' ').unwrap();
+    assert_eq!(
+        words,
+        "ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system \
+         is not able to handle the specified number of clients, try with"
+    );
+    let set = format!("CONFIG SET maxclients {most}");
+    assert_eq!(client.line(&set), Reply::OK);
+}
+
 #[test]
 fn above_maxmemory_writes_are_refused_and_reads_are_not() {
     let running = server(Settings::default());
