@@ -497,10 +497,13 @@ impl World {
             _ => false,
         };
         if past && changes_nothing {
-            let mut before = self.moments.iter().rev();
-            let is_reply =
-                |moment: &Moment| moment.model.clone().apply(op, reply, moment.at).is_ok();
-            if before.any(is_reply) {
+            let is_reply = |index: usize| {
+                let moment = &self.moments[index];
+                // A key may have expired before the next moment.
+                let mut times = [moment.at, self.until(&self.moments, index)].into_iter();
+                times.any(|at| moment.model.clone().apply(op, reply, at).is_ok())
+            };
+            if (0..self.moments.len()).rev().any(is_reply) {
                 return Ok(());
             }
         }

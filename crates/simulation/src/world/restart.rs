@@ -221,7 +221,7 @@ impl World {
     }
 
     /// The clock before the next moment: what expired until then may be gone, without a moment of its own.
-    fn until(&self, moments: &[Moment], index: usize) -> u64 {
+    pub(super) fn until(&self, moments: &[Moment], index: usize) -> u64 {
         let next = moments.get(index + 1);
         next.map_or(0, |next| next.at).max(self.now())
     }

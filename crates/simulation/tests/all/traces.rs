@@ -332,3 +332,22 @@ fn an_fsync_that_outlives_its_log_is_forgotten() {
     ];
     check(&[], &steps);
 }
+
+/// Seed 847583 of November 2026: a thread finds that its key has expired, and there is another before its reply is read.
+#[test]
+fn a_copy_of_what_had_expired_for_a_moment() {
+    let settings = [("appendonly", "yes"), ("save", "1 1")];
+    let copy = |from: &str, to: &str| vec![Op::Copy(from.into(), to.into())];
+    let steps = [
+        Step::Send(2, vec![Op::Add("c0".into(), 5, 1)]),
+        Step::Send(2, vec![Op::Add("c1".into(), 35, 1)]),
+        send(&[Op::Config("appendonly", "no".into())]),
+        Step::Log,
+        Step::Restart(End::Power(0)),
+        Step::Send(2, vec![Op::PExpire("c0".into(), 9509)]),
+        Step::Send(1, copy("c0", "c1")),
+        send(&copy("c1", "c0")),
+        Step::Mend,
+    ];
+    play_with(&settings, &[("bytes of work", 7)], &steps);
+}
