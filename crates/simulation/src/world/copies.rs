@@ -62,6 +62,8 @@ impl World {
             let piece = self.ask_bounded(&piece)?;
             let Reply::Array(piece) = piece else {
                 return match self.model.get(from, self.now()) {
+                    // A LOADCHUNK beyond `maxmemory` makes room, and may end a generation.
+                    Some(_) if is_begun_again(&piece) => Ok(piece),
                     Some(_) => Err(format!("SCANDUMP {from} {iterator}: {piece:?}")),
                     None => Ok(Reply::Null),
                 };
@@ -95,4 +97,9 @@ impl World {
             iterator = *next;
         }
     }
+}
+
+/// Whether a dump must begin again, because the window has changed.
+fn is_begun_again(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(text) if text.ends_with("begin again with iterator 0"))
 }
