@@ -139,9 +139,7 @@ impl Record {
     }
 
     fn write<T: AsRef<[u8]>>(&mut self, args: &[T]) {
-        let lengths = args.iter().map(|arg| arg.as_ref().len());
-        let len = lengths.sum::<usize>() + (args.len() + 1) * MAX_FRAMING_BYTES;
-        self.lost |= self.commands.try_reserve(len).is_err();
+        self.lost |= self.commands.try_reserve(most_bytes(args)).is_err();
         if !self.lost {
             encode_request(args, &mut self.commands);
         }
@@ -150,14 +148,16 @@ impl Record {
 
 /// A command for [`Record::encoded`]; `None` if there is no memory for it.
 pub fn encode_command(args: &[&[u8]]) -> Option<Vec<u8>> {
-    let bytes = args
-        .iter()
-        .map(|arg| arg.len() + MAX_FRAMING_BYTES)
-        .sum::<usize>();
     let mut command = Vec::new();
-    command.try_reserve_exact(bytes + MAX_FRAMING_BYTES).ok()?;
+    command.try_reserve_exact(most_bytes(args)).ok()?;
     encode_request(args, &mut command);
     Some(command)
+}
+
+/// The most bytes that a command takes, encoded.
+fn most_bytes<T: AsRef<[u8]>>(args: &[T]) -> usize {
+    let lengths = args.iter().map(|arg| arg.as_ref().len());
+    lengths.sum::<usize>() + (args.len() + 1) * MAX_FRAMING_BYTES
 }
 
 /// The record of all changes: a queue between the commands and the log. Commands append to it under

@@ -76,26 +76,23 @@ impl Unwritten {
     /// Appends short parts to the last piece, or to a new one. Whether there is memory for them.
     fn extend(&mut self, parts: &[&[u8]]) -> bool {
         let len = parts.iter().map(|part| part.len()).sum();
-        if len == 0 {
-            return true;
-        }
-        // A longer one would perhaps be copied to grow.
-        let takes_more = |piece: &Piece| matches!(piece, Piece::Commands(bytes) if bytes.len() < SPARE_BYTES.get());
-        if !self.pieces.back().is_some_and(takes_more) {
-            let buffer = mem::take(&mut self.spare);
-            if !self.push_piece(buffer) {
-                return false;
-            }
-        }
-        let Some(Piece::Commands(bytes)) = self.pieces.back_mut() else {
-            return false;
+        let last = match self.pieces.back_mut() {
+            // A longer one would perhaps be copied to grow.
+            Some(Piece::Commands(bytes)) if bytes.len() < SPARE_BYTES.get() => Some(bytes),
+            _ => None,
         };
-        let has_room = bytes.try_reserve(len).is_ok();
-        if has_room {
-            parts.iter().for_each(|part| bytes.extend_from_slice(part));
-            self.len += len;
+        let is_new = last.is_none();
+        let bytes = last.unwrap_or(&mut self.spare);
+        if bytes.try_reserve(len).is_err() {
+            return false;
         }
-        has_room
+        parts.iter().for_each(|part| bytes.extend_from_slice(part));
+        if is_new && len > 0 {
+            let bytes = mem::take(&mut self.spare);
+            return self.push_piece(bytes);
+        }
+        self.len += len;
+        true
     }
 
     /// Appends a piece. Whether there is memory for it.
@@ -192,8 +189,9 @@ impl Unwritten {
     /// That is done.
     pub fn skip(&mut self) {
         match self.pieces.pop_front() {
-            Some(Piece::Commands(bytes)) => {
+            Some(Piece::Commands(mut bytes)) => {
                 self.len = self.len.saturating_sub(bytes.len());
+                bytes.clear();
                 self.spare = bytes;
             }
             Some(mark) => {

@@ -38,7 +38,7 @@ pub fn admit(
         return Err(refusal);
     }
     // Queued commands use memory. Above `maxmemory` those that read are queued all the same, as in
-    // Redis: their number has a limit of its own.
+    // Redis: a transaction has a greatest length.
     if is_queued(session, command) && memory::is_short() {
         return Err(error::out_of_memory());
     }

@@ -215,18 +215,20 @@ fn hang_up(session: &mut Session) {
 
 fn queue(executor: &mut Executor<'_>, command: &Registered, args: &[&[u8]]) -> Reply {
     let session = &mut *executor.session;
-    let Some(transaction) = &mut session.transaction else {
-        return error::out_of_memory();
-    };
-    if transaction.queue(command.index, args).is_err() {
-        return refuse(session, error::out_of_memory());
+    let most = executor.settings.client_query_buffer_limit;
+    let queued = session.transaction.as_mut().map(|transaction| {
+        let queued = transaction.queue(command.index, args);
+        queued.map(|()| transaction.bytes)
+    });
+    match queued {
+        Some(Err(_)) => refuse(session, error::out_of_memory()),
+        Some(Ok(bytes)) if bytes > most => {
+            session.closing = true;
+            let text = "ERR the transaction is longer than client-query-buffer-limit";
+            refuse(session, Reply::error(text))
+        }
+        _ => Reply::Simple("QUEUED".into()),
     }
-    if transaction.bytes > executor.settings.client_query_buffer_limit {
-        session.closing = true;
-        let text = "ERR the transaction is longer than client-query-buffer-limit";
-        return refuse(session, Reply::error(text));
-    }
-    Reply::Simple("QUEUED".into())
 }
 
 /// Commands that tools send to any server, and the replies here. The first has Redis's reply

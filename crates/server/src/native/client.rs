@@ -328,6 +328,25 @@ mod tests {
     }
 
     #[test]
+    fn connections_are_chosen_by_user_and_age() {
+        let mut bench = Bench::default();
+        bench.now.ms = 10_000_000;
+        for (age, selected) in [("9999", true), ("10000", true), ("10001", false)] {
+            let words = [b"kill", &b"USER"[..], b"default", b"MAXAGE", age.as_bytes()];
+            let choice = Choice::parse(Args::new("client|kill", &words)).unwrap();
+            let client = Client::unlisted();
+            assert_eq!(choice.selects(&client, bench.now), selected, "{age}");
+        }
+        for (line, refusal) in [
+            ("USER x", "ERR No such user 'x'"),
+            ("MAXAGE 0", "ERR maxage should be greater than 0"),
+            ("MAXAGE x", "ERR maxage is not an integer or out of range"),
+        ] {
+            assert_eq!(bench.run(&format!("CLIENT KILL {line}")), err(refusal));
+        }
+    }
+
+    #[test]
     fn nothing_is_evicted_whatever_clients_say() {
         let mut bench = Bench::default();
         for name in ["NO-EVICT", "NO-TOUCH"] {

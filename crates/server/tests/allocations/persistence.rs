@@ -147,14 +147,7 @@ fn what_cannot_be_loaded_stays_in_the_files() {
     let _alone = ALONE.lock();
     let noise = noise(3 << 20);
     for appendonly in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
-        let mut settings = settings();
-        settings.data.dir = Some(dir.path().into());
-        settings.data.appendonly = appendonly;
-        settings.data.save = Vec::new();
-        let running = server(settings.clone());
-        running.wait_until_loaded();
-        let mut client = Client::of(&running);
+        let (dir, settings, running, mut client) = on_disk(appendonly);
         client.call(&[b"SET", &b"noise"[..], &noise]);
         for line in [
             "SETBIT zeros 16000000 1",
