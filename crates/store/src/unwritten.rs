@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use crate::limits::{RECORD_BYTES, SPARE_BYTES};
+use crate::limits::RECORD_BYTES;
 
 /// What waits to be written, in pieces. A long record is a piece of its own, which nobody copies.
 #[derive(Debug, Default)]
@@ -22,8 +22,10 @@ pub struct Unwritten {
 /// A part of what waits.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
-    /// Encoded commands.
+    /// Encoded commands, to which more are appended.
     Commands(Vec<u8>),
+    /// A long record. It would be copied to grow.
+    Record(Vec<u8>),
     /// Something that happens to the log's file.
     Mark(Mark),
 }
@@ -49,6 +51,15 @@ pub enum Mark {
     Lost,
 }
 
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Piece::Commands(bytes) | Piece::Record(bytes) => bytes,
+            Piece::Mark(_) => &[],
+        }
+    }
+}
+
 impl Unwritten {
     /// An empty queue, from this position of the journal on, in an empty buffer.
     pub(crate) fn after(end: u64, buffer: Vec<u8>) -> Self {
@@ -65,7 +76,7 @@ impl Unwritten {
         let len = selection.len() + commands.len();
         let is_pushed = match commands.len() < RECORD_BYTES.get() {
             true => self.extend(&[selection, &commands]),
-            false => self.extend(&[selection]) && self.push_piece(commands),
+            false => self.extend(&[selection]) && self.push_piece(Piece::Record(commands)),
         };
         if !is_pushed {
             return self.lose();
@@ -77,8 +88,7 @@ impl Unwritten {
     fn extend(&mut self, parts: &[&[u8]]) -> bool {
         let len = parts.iter().map(|part| part.len()).sum();
         let last = match self.pieces.back_mut() {
-            // A longer one would perhaps be copied to grow.
-            Some(Piece::Commands(bytes)) if bytes.len() < SPARE_BYTES.get() => Some(bytes),
+            Some(Piece::Commands(bytes)) => Some(bytes),
             _ => None,
         };
         let is_new = last.is_none();
@@ -89,18 +99,18 @@ impl Unwritten {
         parts.iter().for_each(|part| bytes.extend_from_slice(part));
         if is_new && len > 0 {
             let bytes = mem::take(&mut self.spare);
-            return self.push_piece(bytes);
+            return self.push_piece(Piece::Commands(bytes));
         }
         self.len += len;
         true
     }
 
     /// Appends a piece. Whether there is memory for it.
-    fn push_piece(&mut self, commands: Vec<u8>) -> bool {
+    fn push_piece(&mut self, piece: Piece) -> bool {
         let has_room = self.pieces.try_reserve(1).is_ok();
         if has_room {
-            self.len += commands.len();
-            self.pieces.push_back(Piece::Commands(commands));
+            self.len += piece.bytes().len();
+            self.pieces.push_back(piece);
         }
         has_room
     }
@@ -136,7 +146,7 @@ impl Unwritten {
     fn marks(&self) -> impl Iterator<Item = Mark> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Mark(mark) => Some(*mark),
-            Piece::Commands(_) => None,
+            Piece::Commands(_) | Piece::Record(_) => None,
         })
     }
 
@@ -177,7 +187,7 @@ impl Unwritten {
     /// What is to be done next.
     pub fn next(&self) -> Option<Next<'_>> {
         Some(match self.pieces.front()? {
-            Piece::Commands(bytes) => Next::Bytes(bytes),
+            Piece::Commands(bytes) | Piece::Record(bytes) => Next::Bytes(bytes),
             Piece::Mark(mark) => {
                 let same = |piece: &&Piece| **piece == Piece::Mark(*mark);
                 let same = self.pieces.iter().take_while(same).count();
@@ -189,7 +199,7 @@ impl Unwritten {
     /// That is done.
     pub fn skip(&mut self) {
         match self.pieces.pop_front() {
-            Some(Piece::Commands(mut bytes)) => {
+            Some(Piece::Commands(mut bytes) | Piece::Record(mut bytes)) => {
                 self.len = self.len.saturating_sub(bytes.len());
                 bytes.clear();
                 self.spare = bytes;
@@ -210,20 +220,15 @@ impl Unwritten {
         let last = self.pieces.iter().rposition(ends)?;
         let mut files = 0;
         for piece in self.pieces.drain(..=last) {
-            match piece {
-                Piece::Commands(bytes) => self.len = self.len.saturating_sub(bytes.len()),
-                Piece::Mark(mark) => files += u64::from(mark == Mark::NewFile),
-            }
+            self.len = self.len.saturating_sub(piece.bytes().len());
+            files += u64::from(piece == Piece::Mark(Mark::NewFile));
         }
         Some(files)
     }
 
     /// All its commands, encoded.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Commands(bytes) => bytes.as_slice(),
-            Piece::Mark(_) => &[],
-        });
+        let pieces = self.pieces.iter().map(Piece::bytes);
         pieces.collect::<Vec<_>>().concat()
     }
 
@@ -279,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_long_record_is_not_copied() {
-        let long = vec![b'x'; SPARE_BYTES.get()];
+        let long = vec![b'x'; RECORD_BYTES.get()];
         let place = long.as_ptr();
         let mut unwritten = piece(b"before ", &[]);
         unwritten.push(b"select ", long);
@@ -290,7 +295,7 @@ mod tests {
         let Some(Next::Bytes(bytes)) = unwritten.next() else {
             panic!("bytes");
         };
-        assert_eq!((bytes.as_ptr(), bytes.len()), (place, SPARE_BYTES.get()));
+        assert_eq!((bytes.as_ptr(), bytes.len()), (place, RECORD_BYTES.get()));
         unwritten.skip();
         assert_eq!(rest(unwritten), ["behind"]);
     }
