@@ -350,8 +350,6 @@ impl Connection {
         let server = &instance.server;
         let mut settings = server.config.snapshot();
         let start = Instant::now();
-        // However slow this machine is, a turn does not end by time.
-        let begun = start + Duration::from_secs(3600);
         let mut executor = Executor {
             server,
             stats: &server.workers[0],
@@ -359,7 +357,8 @@ impl Connection {
             session: &mut self.session,
             now: instance.machine.now(),
             mark: start,
-            begun,
+            // However slow this machine is, a turn does not end by time.
+            until: start + Duration::from_secs(3600),
             last: None,
             out: &mut out,
         };

@@ -17,8 +17,8 @@ use crate::limits::PENDING_REPLY_BYTES;
 use crate::native::table::registry;
 use crate::session::Session;
 
-/// After this time, the other connections of the worker have their turn.
-const TURN_LIMIT: Duration = Duration::from_millis(5);
+/// How long a connection runs requests before the others of its worker have their turn.
+pub const TURN: Duration = Duration::from_millis(5);
 
 /// What has come of the requests of a batch.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub fn execute(
     }
     while next < requests.len()
         && executor.out.len() <= PENDING_REPLY_BYTES.get()
-        && executor.mark - executor.begun <= TURN_LIMIT
+        && executor.mark <= executor.until
     {
         if executor.session.closing {
             next = requests.len();

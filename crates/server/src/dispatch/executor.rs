@@ -31,8 +31,8 @@ pub struct Executor<'t> {
     pub session: &'t mut Session,
     /// The start of the batch.
     pub now: Now,
-    /// When the connection began to run requests without giving others a turn.
-    pub begun: Instant,
+    /// When the other connections of the worker have their turn.
+    pub until: Instant,
     /// The end of the last command, and the start of the next.
     pub mark: Instant,
     /// The last command, run or refused.

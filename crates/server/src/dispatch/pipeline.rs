@@ -6,12 +6,14 @@
 //! deadlock. The memory of every entry, filter and bit is prefetched before the first request is
 //! executed, so that the waits overlap. The replies are those of one-by-one execution.
 
+use std::ops::Range;
+
 use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{Action, Answers, Function, LazyContext, Run};
 use everbloom_files::Value;
 use everbloom_resp::Batch;
 use everbloom_store::keyspace::{Db, Footprint, KeyRef, View};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::admission::refused_now;
 use super::executor::Executor;
@@ -69,16 +71,11 @@ pub fn execute_together(
     args: &[&[u8]],
     first: usize,
 ) -> usize {
-    let most = if call.command.pipelines {
-        requests.len() - first
-    } else {
-        1
-    };
-    let runs = Runs::find(requests, args, first, most);
+    let alike = Alike::new(requests, args, first, call.command.pipelines);
     match call.command.handler {
-        Handler::Filter(Function::Bloom(action)) => execute_runs(call, answers, &runs, action),
-        Handler::Filter(Function::Cuckoo(action)) => execute_runs(call, answers, &runs, action),
-        Handler::Text(action) => execute_runs(call, answers, &runs, action),
+        Handler::Filter(Function::Bloom(action)) => execute_runs(call, answers, &alike, action),
+        Handler::Filter(Function::Cuckoo(action)) => execute_runs(call, answers, &alike, action),
+        Handler::Text(action) => execute_runs(call, answers, &alike, action),
         _ => 0,
     }
 }
@@ -88,14 +85,59 @@ pub fn execute_together(
 fn execute_runs<T: Stored>(
     call: &mut Call<'_>,
     answers: &mut dyn Answers,
-    runs: &Runs<'_>,
+    alike: &Alike<'_>,
     action: Action<T>,
 ) -> usize {
+    let first = alike.on_first_key();
+    if first >= REQUESTS_TOGETHER.get() || alike.get(first).is_none() {
+        let (words, width) = (alike.words(first), alike.words.len());
+        return match action {
+            Action::Read(function) => read_run(call, answers, Run::of(words, width), function),
+            Action::Write(function) => {
+                write_run(call, answers, Run::of(words, width), words, function)
+            }
+        };
+    }
+    let runs = Runs::find(alike, first);
     let keys: Keys<'_> = runs.iter().map(|run| call.key(run.key())).collect();
     match action {
-        Action::Read(function) => read_runs(call, answers, runs, &keys, function),
-        Action::Write(function) => write_runs(call, answers, runs, &keys, function),
+        Action::Read(function) => read_runs(call, answers, &runs, &keys, function),
+        Action::Write(function) => write_runs(call, answers, &runs, &keys, function),
     }
+}
+
+/// Executes requests on one key. It needs no lists, and pays for none.
+#[inline]
+fn read_run<T: Stored>(
+    call: &Call<'_>,
+    answers: &mut dyn Answers,
+    mut run: Run<'_>,
+    function: ReadFn<T>,
+) -> usize {
+    let (key, requests) = (call.key(run.key()), run.len());
+    let locks = Footprint::of([key]).read(&call.server.store.keyspace, call.now);
+    value::read_alone(call, function, &mut run, locks.view(), key, answers);
+    requests - run.len()
+}
+
+/// The same for requests that change it, whose words are `words`.
+#[inline]
+fn write_run<T: Stored>(
+    call: &mut Call<'_>,
+    answers: &mut dyn Answers,
+    mut run: Run<'_>,
+    words: &[&[u8]],
+    function: WriteFn<T>,
+) -> usize {
+    let (key, requests) = (call.key(run.key()), run.len());
+    let mut locked = Locked::lock(call.server, Footprint::of([key]), call.now);
+    if locked.reserve(words).is_err() {
+        // Each is refused by itself, or runs when another is done.
+        return 0;
+    }
+    value::write_alone(call, function, &mut run, &mut locked, key, answers);
+    locked.commit(call.session, true);
+    requests - run.len()
 }
 
 /// The key of each run.
@@ -112,9 +154,7 @@ fn read_runs<T: Stored>(
     let locks = footprint.read(&call.server.store.keyspace, call.now);
     let view = locks.view();
     let dbs = databases(view, keys);
-    if keys.len() > 1 {
-        prefetch(&dbs, keys, runs);
-    }
+    prefetch(&dbs, keys, runs);
     let find = || call.context();
     let context = LazyContext::new(&find);
     let mut done = 0;
@@ -137,12 +177,9 @@ fn write_runs<T: Stored>(
     let footprint = Footprint::of(keys.iter().copied());
     let mut locked = Locked::lock(call.server, footprint, call.now);
     if locked.reserve(runs.words).is_err() {
-        // Each is refused by itself, or runs when another is done.
         return 0;
     }
-    if keys.len() > 1 {
-        prefetch(&databases(locked.read(), keys), keys, runs);
-    }
+    prefetch(&databases(locked.read(), keys), keys, runs);
     let find = || call.context();
     let mut context = LazyContext::new(&find);
     let mut done = 0;
@@ -186,7 +223,69 @@ fn prefetch(dbs: &[&Db], keys: &Keys<'_>, runs: &Runs<'_>) {
     }
 }
 
-/// Requests of one command with the same number of words: one run, or several on different keys.
+/// Requests behind one another, of one command and of the same number of words.
+struct Alike<'a> {
+    requests: &'a Batch,
+    args: &'a [&'a [u8]],
+    /// The number of the first request, and its words.
+    first: usize,
+    words: Range<usize>,
+    request: &'a [&'a [u8]],
+    /// The number of the first request that is not looked at.
+    end: usize,
+}
+
+impl<'a> Alike<'a> {
+    /// The requests from number `first` on: only that, unless its command can be `pipelined`.
+    #[inline]
+    fn new(requests: &'a Batch, args: &'a [&'a [u8]], first: usize, pipelined: bool) -> Self {
+        let words = requests.range(first);
+        Alike {
+            requests,
+            args,
+            first,
+            request: args.get(words.clone()).unwrap_or_default(),
+            words,
+            end: match pipelined {
+                true => requests.len(),
+                false => first + 1,
+            },
+        }
+    }
+
+    /// The request of this number behind the first, if it is alike.
+    #[inline]
+    fn get(&self, at: usize) -> Option<&'a [&'a [u8]]> {
+        let number = self.first + at;
+        if number >= self.end {
+            return None;
+        }
+        let request = self.args.get(self.requests.range(number))?;
+        let is_alike =
+            request.len() == self.request.len() && request.first() == self.request.first();
+        is_alike.then_some(request)
+    }
+
+    /// How many of them are on the key of the first, before one on another key.
+    #[inline]
+    fn on_first_key(&self) -> usize {
+        let is_on_key = |request: &[&[u8]]| request.get(1) == self.request.get(1);
+        let mut count = 1;
+        while self.get(count).is_some_and(is_on_key) {
+            count += 1;
+        }
+        count
+    }
+
+    /// The words of the first of them, so many requests.
+    fn words(&self, requests: usize) -> &'a [&'a [u8]] {
+        let start = self.words.start;
+        let words = start..start + requests * self.words.len();
+        self.args.get(words).unwrap_or_default()
+    }
+}
+
+/// Requests that are alike, on different keys: several runs.
 struct Runs<'a> {
     words: &'a [&'a [u8]],
     width: usize,
@@ -195,34 +294,22 @@ struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// The requests starting at number `first` that can be executed together: any number on one
-    /// key, or at most [`REQUESTS_TOGETHER`] on several, and at most `most`.
-    fn find(requests: &Batch, args: &'a [&'a [u8]], first: usize, most: usize) -> Self {
-        let words = args.get(requests.range(first).start..).unwrap_or_default();
-        let width = requests.range(first).len();
-        let mut ends: SmallVec<[usize; 16]> = SmallVec::new();
-        let (mut count, mut last) = (0, None);
-        let name = words.first();
-        // Requests with the same number of words form rows.
-        for (at, request) in words.chunks_exact(width.max(1)).take(most).enumerate() {
-            if requests.range(first + at).len() != width || request.first() != name {
-                break;
-            }
-            let (key, full, several) = (
-                request.get(1),
-                count >= REQUESTS_TOGETHER.get(),
-                ends.len() > 1,
-            );
+    /// As many as may be executed together. The first run is `first` requests.
+    fn find(alike: &Alike<'a>, first: usize) -> Self {
+        let mut ends: SmallVec<[usize; 16]> = smallvec![first];
+        let (mut count, mut last) = (first, alike.request.get(1));
+        while let Some(request) = alike.get(count).filter(|_| count < REQUESTS_TOGETHER.get()) {
+            let key = request.get(1);
+            count += 1;
             match ends.last_mut() {
-                Some(end) if last == key && !(full && several) => *end += 1,
-                _ if full => break,
-                _ => ends.push(count + 1),
+                Some(end) if last == key => *end = count,
+                _ => ends.push(count),
             }
-            (count, last) = (count + 1, key);
+            last = key;
         }
         Runs {
-            words: words.get(..count * width).unwrap_or_default(),
-            width,
+            words: alike.words(count),
+            width: alike.words.len(),
             ends,
         }
     }

@@ -7,7 +7,7 @@ use everbloom_commands::flags::WRITE;
 use everbloom_commands::piece::{Content, Piece};
 use everbloom_commands::run::Replies;
 use everbloom_commands::table::{ScanFn, WriteFn};
-use everbloom_commands::{Action, Answers, Function, LazyContext, Run};
+use everbloom_commands::{Action, Answers, Function, Run};
 use everbloom_files::Value;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::{Footprint, View};
@@ -140,13 +140,10 @@ fn run_on<T: Stored>(
 ) -> Option<Outcome> {
     match action {
         Action::Read(function) => {
-            let call = &*call;
-            let find = || call.context();
-            let (mut run, context) = (Run::one(call.args), LazyContext::new(&find));
+            let mut run = Run::one(call.args);
+            let key = call.key(run.key());
             keys.read(call, |view| {
-                let entry = view.get(call.key(run.key()));
-                let value = entry.map(|entry| &entry.value);
-                value::read(call, &context, function, &mut run, value, answers);
+                value::read_alone(call, function, &mut run, view, key, answers);
             });
             None
         }
@@ -169,10 +166,9 @@ fn write_one<T: Stored>(
     locked: &mut Locked<'_>,
     answers: &mut dyn Answers,
 ) {
-    let find = || call.context();
-    let (mut run, mut context) = (Run::one(call.args), LazyContext::new(&find));
+    let mut run = Run::one(call.args);
     let key = call.key(run.key());
-    let _ = value::write(call, &mut context, function, &mut run, locked, key, answers);
+    value::write_alone(call, function, &mut run, locked, key, answers);
 }
 
 /// The work of a command that may change a key which is [held](crate::holds): it waits, and runs

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{Answers, LazyContext, Run, Slot};
 use everbloom_files::Value;
-use everbloom_store::keyspace::{KeyRef, ValueSlot};
+use everbloom_store::keyspace::{KeyRef, ValueSlot, View};
 
 use super::sinks::Logged;
 use crate::call::Call;
@@ -25,6 +25,28 @@ pub fn read<T: Stored>(
     let (found, requests) = (value.is_some(), run.len());
     function(context, run, read_slot(value), answers);
     call.count_look_ups(found, requests.saturating_sub(run.refused()));
+}
+
+/// The same for requests that run alone, on a key of this view.
+#[inline]
+pub fn read_alone<T: Stored>(
+    call: &Call<'_>,
+    function: ReadFn<T>,
+    run: &mut Run<'_>,
+    view: View<'_>,
+    key: KeyRef<'_>,
+    answers: &mut dyn Answers,
+) {
+    let find = || call.context();
+    let value = view.get(key).map(|entry| &entry.value);
+    read(
+        call,
+        &LazyContext::new(&find),
+        function,
+        run,
+        value,
+        answers,
+    );
 }
 
 /// Runs requests that change the value of one key. They stop early, and no others may follow, when
@@ -71,4 +93,19 @@ pub fn write<T: Stored>(
             return ControlFlow::Continue(());
         }
     }
+}
+
+/// The same for requests that run alone.
+#[inline]
+pub fn write_alone<T: Stored>(
+    call: &Call<'_>,
+    function: WriteFn<T>,
+    run: &mut Run<'_>,
+    locked: &mut Locked<'_>,
+    key: KeyRef<'_>,
+    answers: &mut dyn Answers,
+) {
+    let find = || call.context();
+    let mut context = LazyContext::new(&find);
+    let _ = write(call, &mut context, function, run, locked, key, answers);
 }

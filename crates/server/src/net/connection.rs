@@ -24,7 +24,7 @@ use super::worker::{INPUT_BYTES, Worker};
 use crate::call::{Finished, Work};
 use crate::clients::Client;
 use crate::config::Settings;
-use crate::dispatch::execute::{Executed, execute};
+use crate::dispatch::execute::{Executed, TURN, execute};
 use crate::dispatch::executor::Executor;
 use crate::error;
 use crate::session::Session;
@@ -357,7 +357,7 @@ impl Connection {
             settings: &mut part.settings,
             session: &mut self.session,
             now: part.now,
-            begun: *part.begun.get_or_insert(mark),
+            until: *part.until.get_or_insert(mark + TURN),
             mark,
             last: None,
             out: &mut part.out,
@@ -530,8 +530,8 @@ fn make_room(buffer: &mut Vec<u8>, more: usize) -> bool {
 struct Part {
     settings: Arc<Settings>,
     now: Now,
-    /// When its first request was run.
-    begun: Option<Instant>,
+    /// When the others have their turn, which its first request begins.
+    until: Option<Instant>,
     /// The worker's buffer for parsed requests.
     batch: Batch,
     /// The replies so far.
@@ -543,7 +543,7 @@ impl Part {
         Part {
             settings: worker.settings(),
             now: Now::read(),
-            begun: None,
+            until: None,
             batch: worker.batch.take(),
             out: worker.take_output(),
         }

@@ -46,6 +46,7 @@ impl Footprint {
     }
 
     /// Locks it for reading.
+    #[inline]
     pub fn read(mut self, keyspace: &Keyspace, now: Now) -> ReadLocks<'_> {
         match &mut self {
             Footprint::Whole => ReadLocks::lock(keyspace, 0..SHARDS, now),
@@ -54,6 +55,7 @@ impl Footprint {
     }
 
     /// Locks it for changes.
+    #[inline]
     pub fn write(mut self, keyspace: &Keyspace, now: Now) -> ViewMut<'_> {
         match &mut self {
             Footprint::Whole => ViewMut::lock(keyspace, 0..SHARDS, now),
@@ -63,8 +65,11 @@ impl Footprint {
 }
 
 /// Each number once, in rising order.
+#[inline]
 fn sorted(shards: &mut SmallVec<[usize; 4]>) -> impl Iterator<Item = usize> {
-    sort(shards);
+    if shards.len() > 1 {
+        sort(shards);
+    }
     shards.iter().copied()
 }
 

@@ -62,13 +62,16 @@ pub struct ReadLocks<'k> {
 
 impl<'k> ReadLocks<'k> {
     /// Locks the shards with these numbers, which must be in rising order.
+    #[inline]
     pub(super) fn lock(
         keyspace: &'k Keyspace,
         shards: impl Iterator<Item = usize>,
         now: Now,
     ) -> Self {
+        let mut locks = Locks::with_capacity(shards.size_hint().0);
+        shards.for_each(|it| locks.push((it, keyspace.shard(it).read())));
         ReadLocks {
-            locks: shards.map(|it| (it, keyspace.shard(it).read())).collect(),
+            locks,
             keyspace,
             now,
         }
@@ -222,13 +225,16 @@ pub struct ViewMut<'k> {
 
 impl<'k> ViewMut<'k> {
     /// Locks the shards with these numbers, which must be in rising order.
+    #[inline]
     pub(super) fn lock(
         keyspace: &'k Keyspace,
         shards: impl Iterator<Item = usize>,
         now: Now,
     ) -> Self {
+        let mut locks = Locks::with_capacity(shards.size_hint().0);
+        shards.for_each(|it| locks.push((it, keyspace.shard(it).write())));
         ViewMut {
-            locks: shards.map(|it| (it, keyspace.shard(it).write())).collect(),
+            locks,
             removed: Vec::new(),
             keyspace,
             now,

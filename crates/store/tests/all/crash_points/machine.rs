@@ -51,17 +51,13 @@ impl Machine {
             session: &mut self.session,
             now,
             mark: start,
-            begun: start,
+            until: start + Duration::from_secs(86_400),
             last: None,
             out: &mut out,
         };
-        let mut next = 0;
-        while next < batch.len() {
-            executor.begun = executor.mark;
-            let executed = execute(&mut executor, &batch, &args, next, None);
-            assert!(executed.work.is_none(), "no value is large");
-            next = executed.next;
-        }
+        let executed = execute(&mut executor, &batch, &args, 0, None);
+        assert!(executed.work.is_none(), "no value is large");
+        assert_eq!(executed.next, batch.len());
         let mut replies = Vec::new();
         let mut from = 0;
         while let Some((reply, used)) = decode(&out[from..], &DecodeLimits::default()).unwrap() {
