@@ -75,10 +75,14 @@ impl<'a> Advance<'a> {
                 (count.min(i64::MAX.unsigned_abs()), now)
             }
         };
+        let allowed = context.max_filter_bytes.saturating_sub(filter.stream_len());
         // What a log says was done.
-        let free = clock.map_or(u64::MAX, |_| context.free_bytes);
-        let advanced = filter.advance_within(count, at, free);
-        advanced.map_err(|_| CommandError::OutOfMemory)?;
+        let most = clock.map_or(u64::MAX, |_| context.free_bytes.min(allowed));
+        let advanced = filter.advance_within(count, at, most);
+        advanced.map_err(|_| match allowed < context.free_bytes {
+            true => CommandError::InsufficientMemory,
+            false => CommandError::OutOfMemory,
+        })?;
         self.note(count, at, changes);
         Ok(())
     }

@@ -149,9 +149,27 @@ pub(super) fn filter_or_new<'s>(
     slot: &'s mut Slot<'_>,
     insertion: &mut Insertion<'_>,
 ) -> Result<&'s mut LayeredFilter, CommandError> {
-    let (filter, is_new) = slot.filter_or_new(|| missing().build(context))?;
+    let (filter, is_new) = slot.filter_or_new(|| new_filter(&missing(), context))?;
     if is_new {
         insertion.create(header::encode(filter));
+    }
+    Ok(filter)
+}
+
+/// A filter with these parameters. A window becomes as large as all of its generations together,
+/// also with no more items than it is made for. So all of them must be within the limit. Otherwise
+/// its dump could not be loaded again.
+pub(super) fn new_filter(
+    parameters: &Parameters,
+    context: &LazyContext<'_>,
+) -> Result<LayeredFilter, CommandError> {
+    let filter = parameters.build(context)?;
+    let generations = filter
+        .window()
+        .map(|window| u64::from(window.generations) + 1);
+    let planned = generations.map(|generations| filter.stream_len().saturating_mul(generations));
+    if planned.is_some_and(|bytes| bytes > context.max_filter_bytes) {
+        return Err(CommandError::InsufficientMemory);
     }
     Ok(filter)
 }

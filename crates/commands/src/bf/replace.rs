@@ -43,12 +43,8 @@ pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> 
     if bytes > context.max_new_filter_bytes() {
         return Err(CommandError::InsufficientMemory.into());
     }
-    // A log repeats the command without a clock, so no window may begin again here.
-    let mut windows = [first].into_iter().chain(sources.clone());
-    let is_ahead =
-        |now| windows.any(|filter| filter.window().is_some_and(|it| it.is_ahead_of(now)));
-    if context.clock().is_some_and(is_ahead) {
-        return Err(CommandError::WindowAhead.into());
+    if let Some(now) = context.clock() {
+        check_clock([first].into_iter().chain(sources.clone()), now)?;
     }
     let mut merged = first.empty_like().map_err(CommandError::from)?;
     let (mut expected, asked) = (0.0, first.error_rate());
@@ -68,6 +64,32 @@ pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> 
         )));
     }
     Ok((merged, Reply::OK))
+}
+
+/// Refuses windows that a merge cannot unite yet.
+///
+/// A log repeats the command without a clock, so no window may begin again here. For the same
+/// reason, a merge ages every window to the newest generation of all, which may begin up to a
+/// generation later than now. A window that drops layers by that before its clock would drop them
+/// may lose items that were added within the window. Those must be found.
+fn check_clock<'f>(
+    mut filters: impl Iterator<Item = &'f LayeredFilter> + Clone,
+    now: u64,
+) -> Result<(), Reply> {
+    let windows = filters.clone().filter_map(|filter| filter.window());
+    if windows.clone().any(|window| window.is_ahead_of(now)) {
+        return Err(CommandError::WindowAhead.into());
+    }
+    let newest = windows.filter_map(|window| window.kept.last());
+    let newest = newest.map(|generation| generation.began).max().unwrap_or(0);
+    let kept = |filter: &LayeredFilter, at| filter.layers_at(at).len();
+    if filters.any(|filter| kept(filter, newest) < kept(filter, now)) {
+        let seconds = newest.saturating_sub(now).div_ceil(1000);
+        return Err(Reply::error(format!(
+            "ERR a window lies ahead of the clock: merge again in {seconds} seconds"
+        )));
+    }
+    Ok(())
 }
 
 /// `BF.SHRINK key capacity`

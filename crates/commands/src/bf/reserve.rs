@@ -1,5 +1,6 @@
 //! BF.RESERVE: an empty filter with chosen parameters.
 
+use super::insertion::new_filter;
 use super::{Parameters, window};
 use crate::args::Args;
 use crate::context::{Defaults, LazyContext};
@@ -106,7 +107,8 @@ pub fn reserve(
     answers.answer(parsed.and_then(|(key, parameters)| {
         changes.touch();
         // The header says everything about the filter.
-        let header = header::encode(slot.vacant()?.insert(parameters.build(context)?));
+        let vacant = slot.vacant()?;
+        let header = header::encode(vacant.insert(new_filter(&parameters, context)?));
         changes.replace(&[&[b"BF.LOADCHUNK", key, b"1", &header]]);
         Ok(Reply::OK)
     }));

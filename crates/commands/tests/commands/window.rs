@@ -3,6 +3,7 @@
 use crate::keyspace::{Keyspace, pieces};
 use everbloom::Span;
 use everbloom_commands::flags::DENYOOM;
+use everbloom_commands::format::header;
 
 /// A host at a time.
 fn host() -> Keyspace {
@@ -294,6 +295,115 @@ fn a_merge_does_not_spread_a_wrong_clock() {
     assert_eq!(keys.say("BF.ADD k d"), ":1");
     keys.context.now_ms += 125_000;
     assert_eq!(keys.say("BF.EXISTS k d"), ":0");
+}
+
+/// The clock may go back by a generation without a window that begins again.
+#[test]
+fn a_merge_forgets_nothing_that_the_clock_has_not_ended() {
+    let mut keys = host();
+    let began = keys.context.now_ms;
+    for key in ["one", "other"] {
+        keys.say(&format!(
+            "BF.RESERVE {key} 0.01 100 WINDOW SECONDS 60 GENERATIONS 1 SEED 1"
+        ));
+    }
+    keys.context.now_ms = began + 59_000;
+    keys.say("BF.ADD one b");
+    keys.context.now_ms = began + 120_000;
+    keys.say("BF.ADD other a");
+    keys.context.now_ms = began + 60_000;
+    let before = keys.dumps();
+    let ahead = "-ERR a window lies ahead of the clock: merge again in 60 seconds";
+    for names in ["one other", "other one", "all one other"] {
+        assert_eq!(keys.say(&format!("BF.MERGE {names}")), ahead, "{names}");
+        assert_eq!(keys.dumps(), before, "{names}");
+    }
+    assert_eq!(keys.say("BF.EXISTS one b"), ":1");
+    // By now, the clock has ended what the merge drops.
+    keys.context.now_ms = began + 120_000;
+    assert_eq!(keys.say("BF.EXISTS one b"), ":0");
+    assert_eq!(keys.say("BF.MERGE one other"), "+OK");
+    assert_eq!(keys.say("BF.MEXISTS one a b"), "*2 :1 :0");
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+}
+
+/// Threads read the clock at slightly different times.
+#[test]
+fn a_merge_that_loses_nothing_does_not_wait_for_the_clock() {
+    let mut keys = host();
+    let began = keys.context.now_ms;
+    for key in ["one", "other"] {
+        keys.say(&format!(
+            "BF.RESERVE {key} 0.01 100 WINDOW SECONDS 100 SEED 1"
+        ));
+    }
+    keys.say("BF.ADD one x");
+    keys.context.now_ms = began + 25_000;
+    keys.say("BF.ADD other y");
+    keys.context.now_ms = began + 24_999;
+    assert_eq!(keys.say("BF.MERGE one other"), "+OK");
+    keys.context.now_ms = began + 100_000;
+    assert_eq!(keys.say("BF.MEXISTS one x y"), "*2 :1 :1");
+    let mut replica = Keyspace::default();
+    replica.replay(&keys.log);
+    assert_eq!(replica.dumps(), keys.dumps());
+}
+
+#[test]
+fn the_limit_is_for_all_generations_of_a_window() {
+    let mut keys = host();
+    keys.context.max_filter_bytes = 1 << 20;
+    let refused = "-ERR Insufficient memory to create filter";
+    let window = "WINDOW SECONDS 64 GENERATIONS 64";
+    let reply = keys.say(&format!("BF.RESERVE w 0.001 1000000 {window}"));
+    assert_eq!(reply, refused);
+    let insert = format!("BF.INSERT w ERROR 0.001 CAPACITY 1000000 {window} ITEMS a");
+    assert_eq!(keys.say(&insert), refused);
+    assert!(keys.keys.is_empty() && keys.log.is_empty());
+    let reply = keys.say(&format!("BF.RESERVE w 0.001 100000 {window}"));
+    assert_eq!(reply, "+OK");
+    for item in 0..65 {
+        keys.say(&format!("BF.ADD w {item}"));
+        assert_eq!(keys.say("BF.ADVANCE w"), "+OK");
+    }
+    assert_eq!(keys.filter("w").layers().len(), 65);
+    assert!(keys.filter("w").stream_len() <= 1 << 20);
+}
+
+#[test]
+fn a_generation_that_a_limit_refuses_loses_nothing() {
+    let mut keys = host();
+    keys.say("BF.RESERVE k 0.001 1000 WINDOW SECONDS 100");
+    keys.say("BF.ADD k a");
+    keys.context.max_filter_bytes = keys.filter("k").stream_len();
+    let refused = "-ERR Insufficient memory to create filter";
+    assert_eq!(keys.say("BF.ADVANCE k"), refused);
+    assert_eq!(keys.say("BF.MADD k a b"), "*2 :0 :1");
+    // The clock still ends generations.
+    keys.context.now_ms += 25_000;
+    assert_eq!(keys.say("BF.MADD k a c"), "*2 :0 :1");
+    assert_eq!(keys.filter("k").layers().len(), 2);
+}
+
+#[test]
+fn a_header_of_a_window_of_any_size_is_refused() {
+    let mut keys = host();
+    keys.say("BF.RESERVE k 0.001 1000 WINDOW SECONDS 100");
+    let good = keys.filter("k").parts();
+    keys.context.max_filter_bytes = 1 << 20;
+    let mut load = |key: &str, capacity, error_rate| {
+        let mut parts = good.clone();
+        let window = parts.window.as_mut().unwrap();
+        (window.capacity, window.error_rate) = (capacity, error_rate);
+        let header = header::encode_parts(&parts);
+        let reply = keys.call(&[b"BF.LOADCHUNK", key.as_bytes(), b"1", &header]);
+        reply.is_error()
+    };
+    assert!(!load("a", 1000, 0.001));
+    assert!(load("b", 40_000_000_000, 0.001));
+    assert!(load("b", 1000, 1e-300));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use thiserror::Error;
 pub(super) const MAX_LINE_BYTES: usize = 1024;
 
 /// The largest number of a file that is read, so that there is always a next one.
-const MAX_SEQ: u64 = 1 << 62;
+pub(super) const MAX_SEQ: u64 = 1 << 62;
 
 /// One file of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
-use super::line::{FileInfo, FileType, MAX_LINE_BYTES, Problem, parse_line, quoted_name};
+use super::line::{FileInfo, FileType, MAX_LINE_BYTES, MAX_SEQ, Problem, parse_line, quoted_name};
 use crate::storage::Storage;
 
 /// The largest manifest that is read: thousands of times one that a server leaves behind.
@@ -114,7 +114,9 @@ impl Names {
             "incr.aof" => Part::Increment,
             _ => return None,
         };
-        Some((part, seq.parse().ok()?))
+        // A larger number is nobody's: a manifest cannot name it, and it may have no next one.
+        let seq = seq.parse::<u64>().ok().filter(|seq| *seq <= MAX_SEQ)?;
+        Some((part, seq))
     }
 }
 
@@ -408,4 +410,24 @@ pub(super) fn adopt(storage: &dyn Storage, names: &Names, found: Manifest) -> io
     storage.sync_dir(names.dir())?;
     storage.sync_dir("")?;
     Ok(adopted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_with_a_number_that_no_line_may_have_is_not_counted() {
+        let names = Names::new("dir", "log");
+        let name = |seq: u64| format!("log.{seq}.incr.aof");
+        let largest = Some((Part::Increment, MAX_SEQ));
+        assert_eq!(names.numbered(&name(MAX_SEQ)), largest);
+        assert_eq!(names.numbered(&name(MAX_SEQ + 1)), None);
+        let name = name(u64::MAX);
+        let manifest = Manifest {
+            history: vec![FileInfo { name, seq: 1 }],
+            ..Manifest::default()
+        };
+        assert_eq!(manifest.next_increment(&names).seq, 1);
+    }
 }

@@ -128,9 +128,12 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             return Ok(());
         }
         let generation = self.layers.iter().skip(window.past());
-        let items = saturating_sum(generation.map(Layer::len));
-        // The next generation is likely to get as many items as this one.
-        let size = window.size(if count == 1 { items } else { 0 });
+        let items = saturating_sum(generation.clone().map(Layer::len));
+        let bytes = saturating_sum(generation.map(Layer::bytes));
+        let size = match count {
+            1 => window.next_size(items, bytes),
+            _ => window.size(0),
+        };
         let size = size.ok_or(InsertError::CannotGrow)?.as_layer();
         // An empty layer serves the next generation. So a window that gets no items only shrinks.
         let is_kept = items == 0 && window.newest().layers == 1 && *newest.size() == size;

@@ -249,7 +249,9 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     #[cold]
     fn make_room(&mut self, max_layer_bytes: u64) -> Result<(), InsertError> {
         match self.window() {
-            Some(window) if window.span == Span::Items => self.advance(1, 0),
+            Some(window) if window.span == Span::Items => {
+                self.advance_within(1, 0, max_layer_bytes)
+            }
             _ if self.is_fixed() => Err(InsertError::Full),
             _ => self.grow(max_layer_bytes),
         }

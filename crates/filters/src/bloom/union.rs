@@ -59,7 +59,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
                     window.begin_again(now);
                 }
                 self.begin_again(now);
-                self.unite_generations(&window, &other.layers)?;
+                self.unite_generations(&window, &other.layers, now)?;
             }
             None => self.unite_layers(&other.layers)?,
         }
@@ -166,16 +166,27 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         Ok(())
     }
 
-    fn unite_generations(&mut self, other: &Window, others: &[Layer]) -> Result<(), UnionError> {
+    fn unite_generations(
+        &mut self,
+        other: &Window,
+        others: &[Layer],
+        now: u64,
+    ) -> Result<(), UnionError> {
         let copies = others.iter().map(copy).collect::<Result<Layers, _>>()?;
         let bytes = self.stream_len();
         let Some(window) = self.window.get_mut() else {
             return Ok(());
         };
         // From here on nothing fails. The pairs of generations are newest first.
-        let newest = window.newest().began.max(other.newest().began);
-        let mut mine = by_age(window, newest, self.layers.drain(..));
-        for (age, theirs) in by_age(other, newest, copies).into_iter().enumerate() {
+        let (own_began, other_began) = (window.newest().began, other.newest().began);
+        let newest = own_began.max(other_began);
+        // The newest generation may begin up to a generation later than now. Until now, each window
+        // forgets what it would have forgotten alone. The time from now to that beginning does not
+        // count for its items: they stay up to a generation longer, and none is lost too early.
+        let until = |began: u64| newest.min(now.max(began));
+        let mut mine = by_age(window, until(own_began), self.layers.drain(..));
+        let theirs = by_age(other, until(other_began), copies);
+        for (age, theirs) in theirs.into_iter().enumerate() {
             let Some(generation) = mine.get_mut(age) else {
                 mine.push(theirs);
                 continue;
@@ -231,11 +242,11 @@ impl Aged {
     }
 }
 
-/// The generations that are still kept when the newest one begins at this time, newest first: as
-/// many without layers come first as have ended by then.
-fn by_age(window: &Window, newest: u64, layers: impl IntoIterator<Item = Layer>) -> Vec<Aged> {
+/// The generations that are still kept at this time, newest first: as many without layers come
+/// first as have ended by then.
+fn by_age(window: &Window, now: u64, layers: impl IntoIterator<Item = Layer>) -> Vec<Aged> {
     let mut layers = layers.into_iter();
-    let ended = usize::try_from(window.ended(newest)).unwrap_or(usize::MAX);
+    let ended = usize::try_from(window.ended(now)).unwrap_or(usize::MAX);
     let kept = window.kept.iter().map(|generation| Aged {
         began: generation.began,
         layers: layers.by_ref().take(generation.layers as usize).collect(),
@@ -243,7 +254,7 @@ fn by_age(window: &Window, newest: u64, layers: impl IntoIterator<Item = Layer>)
     let mut aged: Vec<Aged> = kept.collect();
     for _ in 0..ended.min(window.most()) {
         aged.push(Aged {
-            began: newest,
+            began: now,
             layers: Layers::new(),
         });
     }

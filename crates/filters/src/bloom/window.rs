@@ -221,6 +221,16 @@ impl Window {
         }
     }
 
+    /// The dimensions of the first layer of the next generation. That one is likely to get as many
+    /// items as the newest one, whose layers have so many bytes.
+    pub(super) fn next_size(&self, items: u64, bytes: u64) -> Option<BlockedSize> {
+        // A loaded filter may count items for which its bits have no room. They would let a header
+        // of a few bytes decide about a layer of any size.
+        let most = bytes.saturating_mul(2);
+        let likely = self.size(items).filter(|size| size.bytes <= most);
+        likely.or_else(|| self.size(0))
+    }
+
     /// The error rate of a generation.
     pub(crate) fn rate(&self) -> f64 {
         self.error_rate / f64::from(self.generations.saturating_add(1))

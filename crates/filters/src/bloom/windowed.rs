@@ -204,7 +204,9 @@ impl WindowedBloomFilter {
     }
 
     /// [`union`](Self::union) at a time: filters that a wrong clock has moved ahead of it begin
-    /// again, as in [`insert_at`](Self::insert_at), and do not move the other ones ahead.
+    /// again, as in [`insert_at`](Self::insert_at), and do not move the other ones ahead. One that
+    /// is ahead by at most a generation is waited for: nothing is forgotten before its time, and
+    /// items may stay for one more generation.
     ///
     /// ```
     /// use everbloom::{Span, WindowedBloomFilter};

@@ -16,9 +16,9 @@ pub struct ValkeyBloom {
     pub tightening: f64,
 }
 
-/// The most layers that are counted for [`ValkeyBloom::max_capacity`]. A lookup in so many is
-/// slower than any use of a filter allows.
-const MAX_COUNTED_LAYERS: usize = 1 << 12;
+/// The most layers of a filter. A lookup in so many is slower than any use of a filter allows. With
+/// a tightening ratio near 1 and an expansion of 1, a filter could get a layer for each item.
+const MAX_LAYERS: usize = 1 << 12;
 
 /// The largest prime below 2^64.
 const PRIME: u64 = u64::MAX - 58;
@@ -57,8 +57,8 @@ impl ValkeyBloom {
     }
 
     /// The items that a filter has room for when it has grown as far as it can: its layers together
-    /// have at most `max_bytes`, and the error rate of the last is greater than 0. Of more than
-    /// 4096 layers only so many count. [Example](Self::FIXED_SEED).
+    /// have at most `max_bytes`, and the error rate of the last is greater than 0. It gets at most
+    /// 4096 layers. [Example](Self::FIXED_SEED).
     #[must_use]
     pub fn max_capacity(
         &self,
@@ -68,7 +68,7 @@ impl ValkeyBloom {
         max_bytes: u64,
     ) -> u64 {
         let (mut size, mut left, mut sum) = (Self::first_size(capacity, error_rate), max_bytes, 0);
-        for number in 1..=MAX_COUNTED_LAYERS {
+        for number in 1..=MAX_LAYERS {
             let Some(layer) = size.filter(|layer| layer.bytes <= left) else {
                 break;
             };
@@ -106,8 +106,8 @@ impl ValkeyBloom {
         })
     }
 
-    /// The size of layer `number`, counted from 0, which follows one of this capacity. `error_rate`
-    /// is that of the first.
+    /// The size of layer `number`, counted from 0, which follows one of this capacity; `None` when
+    /// there is no such layer. `error_rate` is that of the first.
     pub(crate) fn next_size(
         &self,
         number: usize,
@@ -117,7 +117,8 @@ impl ValkeyBloom {
     ) -> Option<LayerSize> {
         let rate = error_rate * self.tightened(number);
         let capacity = capacity.checked_mul(expansion.into())?;
-        Self::first_size(capacity, rate).filter(|_| rate > f64::MIN_POSITIVE)
+        let is_layer = number < MAX_LAYERS && rate > f64::MIN_POSITIVE;
+        Self::first_size(capacity, rate).filter(|_| is_layer)
     }
 }
 
@@ -134,6 +135,18 @@ pub(crate) fn position(a: u64, b: u64, index: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_does_not_get_a_layer_for_each_item() {
+        let valkey = ValkeyBloom {
+            seed: ValkeyBloom::FIXED_SEED,
+            tightening: 0.999_999_9,
+        };
+        let next = |number| valkey.next_size(number, 1, 1e-9, 1);
+        assert!(next(MAX_LAYERS - 1).is_some());
+        assert!(next(MAX_LAYERS).is_none());
+        assert_eq!(valkey.max_capacity(1, 1e-9, 1, u64::MAX), 1 << 12);
+    }
 
     /// No golden filter has an item whose sum lies between the prime and 2^64.
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use everbloom::host::{Generation, Layer, LayeredFilter, Window};
+use everbloom::host::{Generation, Inserted, Layer, LayeredFilter, Window};
 use everbloom::redisbloom::{Check, FilterParts, PartsError, ValkeyBloom};
 use everbloom::{BloomView, BuildError, InsertError, Layout, Span};
 use everbloom::{UnionError, WindowedBloomFilter};
@@ -351,28 +351,39 @@ fn only_windows_that_can_be_are_built() {
     assert_eq!(one.parts(), empty.parts());
 }
 
+/// A pause, an item and what is done with it.
+type Step = (u64, u64, u8);
+
+fn histories() -> impl Strategy<Value = [Vec<Step>; 2]> {
+    let step = (0..40_u64, 0..60_u64, 0..9_u8);
+    prop::array::uniform2(prop::collection::vec(step, 0..40))
+}
+
+/// A filter after a life, and when that ended.
+fn lived(history: &[Step], ticks: u64, generations: u32) -> (WindowedBloomFilter, u64) {
+    let mut filter = window(30, 1e-9, Span::Ticks(ticks), generations);
+    let mut now = 0;
+    for (pause, item, action) in history {
+        now += pause / 4;
+        match action {
+            0 => filter.advance(1, now).unwrap(),
+            _ => _ = filter.insert_at(item, now),
+        }
+    }
+    (filter, now)
+}
+
 proptest! {
     /// After two windows became one, an item stays as long as it would have stayed in its own
     /// filter, and at most one generation longer. (With 1e-9 no absent item is found.)
     #[test]
     fn a_union_of_windows_forgets_what_both_forget(
-        histories in prop::array::uniform2(prop::collection::vec((0..40_u64, 0..60_u64, 0..9_u8), 0..40)),
+        histories in histories(),
         generations in 1_u32..6,
         ticks in 1_u64..90,
     ) {
-        let lived = |history: &[(u64, u64, u8)]| {
-            let mut filter = window(30, 1e-9, Span::Ticks(ticks), generations);
-            let mut now = 0;
-            for (pause, item, action) in history {
-                now += pause / 4;
-                match action {
-                    0 => filter.advance(1, now).unwrap(),
-                    _ => _ = filter.insert_at(item, now),
-                }
-            }
-            (filter, now)
-        };
-        let [(mut one, a), (other, b)] = [&histories[0], &histories[1]].map(|it| lived(it));
+        let lived = |history: &Vec<Step>| lived(history, ticks, generations);
+        let [(mut one, a), (other, b)] = histories.each_ref().map(lived);
         let apart = [one.clone(), other.clone()];
         one.union(&other).unwrap();
         prop_assert_eq!(layers(&one).iter().map(Layer::len).sum::<u64>(), one.len());
@@ -391,6 +402,51 @@ proptest! {
         one.insert_at(&1000, a.max(b));
         prop_assert!(one.contains_at(&1000, a.max(b) + ticks));
     }
+}
+
+proptest! {
+    /// The clock has gone back by up to a generation when two windows become one. Nothing is lost by
+    /// that, and an item stays at most two generations longer.
+    #[test]
+    fn a_union_waits_for_the_clock(
+        histories in histories(),
+        generations in 1_u32..6,
+        ticks in 1_u64..90,
+        back in 0_u64..90,
+    ) {
+        let lived = |history: &Vec<Step>| lived(history, ticks, generations).0;
+        let apart = histories.each_ref().map(lived);
+        let generation = ticks.div_ceil(generations.into());
+        let began = |filter: &WindowedBloomFilter| filter.window().kept.last().unwrap().began;
+        let newest = began(&apart[0]).max(began(&apart[1]));
+        let at = newest.saturating_sub(back.min(generation));
+        let mut one = apart[0].clone();
+        one.union_at(&apart[1], at).unwrap();
+        let parts = LayeredFilter::from(one.clone()).parts();
+        prop_assert!(parts.validate(u64::MAX, Check::DumpHeader).is_ok(), "{:?}", parts);
+        for now in at..at + 2 * ticks + 4 * generation {
+            for item in 0..60_u64 {
+                let any = |now| apart.iter().any(|filter| filter.contains_at(&item, now));
+                let found = one.contains_at(&item, now);
+                prop_assert!(found || !any(now), "{} is lost at {}", item, now);
+                let before = now.saturating_sub(2 * generation);
+                prop_assert!(!found || any(before), "{} stays at {}", item, now);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_union_keeps_what_the_clock_has_not_ended() {
+    let mut one = window(1000, 0.01, Span::Ticks(60), 1);
+    let mut other = one.clone();
+    one.insert_at("b", 59);
+    other.insert_at("a", 120);
+    // The clock goes back by a generation.
+    assert!(!other.window().is_ahead_of(60));
+    one.union_at(&other, 60).unwrap();
+    assert!(one.contains_at("b", 60) && one.contains_at("b", 119));
+    assert!(one.contains_at("a", 180) && !one.contains_at("b", 180));
 }
 
 /// A window of time that may not grow is full until its next generation.
@@ -426,13 +482,16 @@ fn forged_windows_are_refused() {
         change(parts.window.as_mut().unwrap());
         LayeredFilter::from_parts(&parts, u64::MAX).map(drop)
     };
-    let forged: [fn(&mut Window); 10] = [
+    let forged: [fn(&mut Window); 12] = [
         |window| window.span = Span::Ticks(0),
         |window| window.generations = 0,
         |window| window.generations = u32::MAX,
         |window| window.generations = 1,
         |window| window.capacity = 0,
         |window| window.error_rate = f64::NAN,
+        // No layer has such a rate, or so many items.
+        |window| window.error_rate = 1e-300,
+        |window| window.capacity = u64::MAX,
         |window| window.dropped = 1 << 63,
         |window| window.kept.clear(),
         |window| window.kept[0].layers = u32::MAX,
@@ -455,4 +514,55 @@ fn forged_windows_are_refused() {
     for parts in [without, classic] {
         assert!(LayeredFilter::from_parts(&parts, u64::MAX).is_err());
     }
+}
+
+/// A header of a few bytes is no reason for a layer of gigabytes.
+#[test]
+fn the_limit_is_for_the_next_generation_too() {
+    let good = LayeredFilter::from(window(100, 0.01, Span::Ticks(100), 4)).parts();
+    let limit = 1 << 20;
+    let mut parts = good.clone();
+    parts.window.as_mut().unwrap().capacity = 40_000_000;
+    let refused = Err(PartsError::TooLarge { limit });
+    assert_eq!(parts.validate(limit, Check::DumpHeader), refused);
+    assert_eq!(parts.validate(1 << 30, Check::DumpHeader), Ok(()));
+    // Our own bytes have their length for a limit.
+    assert_eq!(parts.validate(limit, Check::RdbValue), Ok(()));
+    // A count that its bits have no room for decides nothing.
+    let mut parts = good;
+    (parts.layers[0].items, parts.items) = (40_000_000, 40_000_000);
+    let mut filter = LayeredFilter::from_parts(&parts, limit).unwrap();
+    let bytes = filter.stream_len();
+    filter.advance(1, 25).unwrap();
+    assert_eq!((filter.layers().len(), filter.stream_len()), (2, 2 * bytes));
+}
+
+/// The next generation is made for as many items as the last one got.
+#[test]
+fn a_generation_is_as_large_as_the_one_before_has_become() {
+    let mut filter = LayeredFilter::from(window(100, 0.01, Span::Ticks(100), 4));
+    filter.insert_each(0..700_u64, drop);
+    let items = filter.len();
+    filter.advance(1, 25).unwrap();
+    assert_eq!(filter.layers().last().unwrap().capacity(), items);
+}
+
+/// A generation takes memory as growth does.
+#[test]
+fn a_generation_of_items_is_within_the_limit() {
+    let mut filter = LayeredFilter::from(window(4, 1e-6, Span::Items, 4));
+    let mut add = |item: u64, limit| {
+        let mut reply = None;
+        filter.try_insert_each([item], limit, |it| {
+            reply = Some(it);
+            ControlFlow::Continue(())
+        });
+        reply.unwrap()
+    };
+    assert_eq!(add(0, 0), Ok(Inserted::New));
+    assert_eq!(add(1, 0), Err(InsertError::CannotGrow));
+    assert_eq!(add(0, 0), Ok(Inserted::Known));
+    (1..5).for_each(|item| assert_eq!(add(item, 1 << 10), Ok(Inserted::New)));
+    // The oldest one makes room for the next.
+    assert_eq!(add(5, 0), Ok(Inserted::New));
 }

@@ -303,11 +303,20 @@ pub(super) fn write(kind: FilterType, parts: &FilterParts, layers: &[Layer]) -> 
         .iter()
         .filter_map(|layer| padded(layer.bytes()))
         .sum::<u64>();
+    // A filter of an RDB file may have option bits without a meaning. Two of them announce a record
+    // here, which it does not have.
+    let mut options = parts.options;
+    if parts.window.is_none() {
+        options &= !Options::WINDOW;
+    }
+    if parts.valkey.is_none() {
+        options &= !Options::VALKEY;
+    }
     let mut out = Vec::with_capacity(head);
     out.extend(MAGIC);
     out.extend(VERSION.to_le_bytes());
     out.extend([kind as u8, u8::from(parts.key.is_some())]);
-    out.extend(parts.options.to_le_bytes());
+    out.extend(options.to_le_bytes());
     out.extend(parts.expansion.to_le_bytes());
     // A layer has at most half the error rate of the one before, so there are never many.
     let count = u32::try_from(layers.len()).unwrap_or(u32::MAX);

@@ -103,7 +103,7 @@ pub enum PartsError {
     },
     /// The window does not fit the layers, or one of its numbers is out of range.
     Window,
-    /// The bit arrays together are over the limit.
+    /// The bit arrays together, or those of a window's next generation, are over the limit.
     TooLarge {
         /// The limit.
         limit: u64,
@@ -233,6 +233,15 @@ impl LayerParts {
     }
 }
 
+/// Checks the window of so many layers. It must be able to begin generations, because a filter in
+/// which that fails takes no items any more. The limit is for its next generation, too: otherwise
+/// a header of a few bytes would be the reason for a layer of any size.
+fn validate_window(window: &Window, layers: usize, limit: u64) -> Result<(), PartsError> {
+    first_broken([(window.is_valid(layers), PartsError::Window)])?;
+    let next = window.size(0).ok_or(PartsError::Window)?;
+    first_broken([(next.bytes <= limit, PartsError::TooLarge { limit })])
+}
+
 impl FilterParts {
     /// The number of the first byte of the bit arrays in a dump: 0, or as many bytes as a window
     /// has dropped. [Example](ChunkError).
@@ -305,8 +314,13 @@ impl FilterParts {
         let window = self.window.is_some() == (blocked && has(Options::WINDOW));
         first_broken([(options && valkey && window, PartsError::Options)])?;
         if let Some(window) = &self.window {
-            let is_valid = window.is_valid(self.layers.len());
-            first_broken([(is_valid, PartsError::Window)])?;
+            // Values of windows are checked as headers are. What else is loose are our own bytes,
+            // whose limit is their length. That says nothing of layers to come.
+            let limit = match check {
+                Check::DumpHeader => limit,
+                Check::RdbValue => u64::MAX,
+            };
+            validate_window(window, self.layers.len(), limit)?;
         }
         let is_loose = check == Check::RdbValue && !is_ours;
         let items = is_loose || sum(|layer| layer.items) == Some(self.items);

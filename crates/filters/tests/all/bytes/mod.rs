@@ -10,7 +10,7 @@
 use everbloom::bytes::{BytesError, ReadError};
 use everbloom::hash::{Key, murmur64a};
 use everbloom::host::LayeredFilter;
-use everbloom::redisbloom::{Check, PartsError, ValkeyBloom};
+use everbloom::redisbloom::{Check, Options, PartsError, ValkeyBloom};
 use everbloom::{BloomFilter, BloomView, CuckooFilter, Item, Layout, ScalableBloomFilter};
 use everbloom::{Span, WindowedBloomFilter};
 use proptest::prelude::*;
@@ -243,6 +243,29 @@ fn odd() -> Filter {
     let mut filter = filter.unwrap();
     filter.extend(WORDS);
     Scalable(filter)
+}
+
+/// In these bytes, two options announce records that an odd filter does not have.
+#[test]
+fn options_of_another_kind_are_not_written() {
+    let Scalable(plain) = odd() else { panic!() };
+    let unknown = !Options::KNOWN;
+    for bits in [Options::WINDOW, Options::VALKEY, unknown] {
+        let mut parts = plain.parts();
+        parts.options |= bits;
+        let layers = plain.layers().iter();
+        let arrays = layers.map(|layer| layer.as_bytes().into_owned()).collect();
+        let check = Check::RdbValue;
+        let filter = LayeredFilter::from_parts_and_bits(&parts, arrays, 1 << 20, check).unwrap();
+        assert_eq!(filter.parts(), parts);
+        let filter = Scalable(filter);
+        let Scalable(read) = filter.read(&filter.to_bytes()).unwrap() else {
+            panic!()
+        };
+        parts.options &= !(Options::WINDOW | Options::VALKEY);
+        assert_eq!(read.parts(), parts);
+        assert!(WORDS.iter().all(|word| read.contains(word)));
+    }
 }
 
 fn all() -> Vec<Filter> {
