@@ -138,6 +138,9 @@ pub enum CommandError {
     /// BF.LOADCHUNK: the header describes no filter, or the iterator fits no chunk.
     #[error("ERR received bad data")]
     BadData,
+    /// BF.LOADCHUNK: the header describes a filter that is larger than what is free or allowed.
+    #[error("ERR received bad data")]
+    TooLarge,
     /// BF.LOADCHUNK: the chunk starts outside the bit arrays.
     #[error("ERR invalid offset - no link found")]
     ChunkOffset,
@@ -213,6 +216,9 @@ pub enum CommandError {
     /// CF.LOADCHUNK: the header describes no filter.
     #[error("Couldn't create filter!")]
     CuckooHeader,
+    /// CF.LOADCHUNK: the header describes a filter that is larger than what is free or allowed.
+    #[error("Couldn't create filter!")]
+    CuckooTooLarge,
     /// CF.LOADCHUNK: the chunk does not lie within one table.
     #[error("Couldn't load chunk!")]
     CuckooChunk,

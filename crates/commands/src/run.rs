@@ -139,6 +139,9 @@ pub trait Answers {
     /// An element that is an error. The request has not failed for that.
     fn element_error(&mut self, error: CommandError);
 
+    /// The next element stands for this error, which the client does not see.
+    fn stands_for(&mut self, _: CommandError) {}
+
     /// A whole answer.
     fn reply(&mut self, reply: Reply);
 
@@ -155,7 +158,10 @@ pub trait Answers {
 
     /// A whole answer of either kind.
     fn answer(&mut self, result: Result<Reply, CommandError>) {
-        self.reply(result.unwrap_or_else(Reply::from));
+        match result {
+            Ok(reply) => self.reply(reply),
+            Err(error) => self.error(error),
+        }
     }
 }
 

@@ -85,6 +85,7 @@ impl<'a> LoadChunk<'a> {
         LayeredFilter::from_parts(&parts, context.max_new_filter_bytes()).map_err(|error| {
             match error {
                 PartsError::OutOfMemory => CommandError::InsufficientMemory,
+                PartsError::TooLarge { .. } => CommandError::TooLarge,
                 _ => CommandError::BadData,
             }
         })

@@ -94,6 +94,7 @@ impl<'a> LoadChunk<'a> {
         let filter = CuckooFilter::from_parts(&parts, context.max_new_filter_bytes());
         *vacant = Some(filter.map_err(|error| match error {
             CuckooError::OutOfMemory => CommandError::InsufficientMemory,
+            CuckooError::TooLarge { .. } => CommandError::CuckooTooLarge,
             _ => CommandError::CuckooHeader,
         })?);
         Ok(())

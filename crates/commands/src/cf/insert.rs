@@ -80,9 +80,14 @@ pub fn insert<const ABSENT: bool>(
         let filter = begin(context, missing, slot, &mut added)?;
         answers.array(items.len());
         let as_booleans = which == Which::All && context.protocol == Protocol::Resp3;
-        let emit = |result: Result<bool, _>| match as_booleans {
-            true => answers.boolean(result == Ok(true)),
-            false => answers.integer(result.map_or(NO_ROOM, i64::from)),
+        let emit = |result: Result<bool, _>| {
+            if let Err(error) = result {
+                answers.stands_for(error);
+            }
+            match as_booleans {
+                true => answers.boolean(result == Ok(true)),
+                false => answers.integer(result.map_or(NO_ROOM, i64::from)),
+            }
         };
         let items = items.iter().copied();
         insert_items(context, filter, &mut added, items, (which, true), emit);

@@ -39,7 +39,8 @@ impl<'s> Replayer<'s> {
         let settings = server.config.snapshot();
         // A command that was accepted once must not be refused now because of a setting.
         let settings = Settings {
-            maxmemory: 0,
+            // More than any machine has. 0 would mean the memory of this one.
+            maxmemory: u64::MAX,
             bf_max_filter_bytes: 0,
             // Our own log has the layout of every filter. A filter without one is RedisBloom's.
             bf: Defaults {
@@ -142,6 +143,13 @@ const LACKS_MEMORY: [CommandError; 3] = [
     CommandError::CuckooCannotGrow,
 ];
 
+/// The same, with texts that bad data have, too. What BF.LOAD has in a log was loaded once.
+const TOO_LARGE: [CommandError; 3] = [
+    CommandError::TooLarge,
+    CommandError::CuckooTooLarge,
+    CommandError::BadObject,
+];
+
 impl Answers for Failures {
     fn boolean(&mut self, _: bool) {
         self.answers += 1;
@@ -154,7 +162,16 @@ impl Answers for Failures {
     fn array(&mut self, _: usize) {}
 
     fn element_error(&mut self, error: CommandError) {
-        self.note(LACKS_MEMORY.contains(&error));
+        self.stands_for(error);
+    }
+
+    fn stands_for(&mut self, error: CommandError) {
+        self.note(LACKS_MEMORY.contains(&error) || TOO_LARGE.contains(&error));
+    }
+
+    fn error(&mut self, error: CommandError) {
+        self.stands_for(error);
+        self.reply(error.into());
     }
 
     fn reply(&mut self, reply: Reply) {

@@ -358,6 +358,45 @@ fn narrower_limits_lose_nothing() {
     }
 }
 
+/// Filters whose bits no item has touched take no memory, so more of them fit than the machine has.
+#[test]
+fn filters_larger_than_the_machine_are_there_again() {
+    const BYTES: u64 = 5_000_000_000;
+    let dir = tempdir().unwrap();
+    let wide = || Settings {
+        maxmemory: 1 << 50,
+        ..logging(dir.path())
+    };
+    let (running, mut client) = start(wide());
+    let total: u64 = info(&mut client, "total_system_memory").parse().unwrap();
+    let keys: Vec<String> = (0..=total / BYTES)
+        .map(|key| format!("large:{key}"))
+        .collect();
+    for key in &keys {
+        run(
+            &mut client,
+            &[
+                &format!("BF.RESERVE {key} 0.00000001 1073741824"),
+                &format!("BF.ADD {key} item"),
+            ],
+        );
+    }
+    drop(running);
+    let (_running, mut client) = start(wide());
+    for key in &keys {
+        assert_eq!(
+            client.line(&format!("BF.EXISTS {key} item")),
+            Reply::Integer(1)
+        );
+        let capacity = client.line(&format!("BF.INFO {key} CAPACITY"));
+        assert_eq!(
+            capacity,
+            Reply::Array(vec![Reply::Integer(1 << 30)]),
+            "{key}"
+        );
+    }
+}
+
 /// All that is below a folder.
 fn all_below(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir)
