@@ -61,8 +61,8 @@ as `--port 7000`. The main ones, with their defaults:
   bf-default-layout classic    classic (RedisBloom's) or blocked (faster, keeps its rate)
 
 Exit code: 0 after SHUTDOWN, SIGTERM or SIGINT, 1 when data could not be loaded or saved, 2 when
-the server could not start. While the last snapshot fails and no log holds the data, SHUTDOWN and
-the first SIGTERM or SIGINT do not stop the server; a second signal does.
+the server could not start. SHUTDOWN does not stop the server while its snapshot fails. If no log
+holds the data, the first SIGTERM or SIGINT does not either; a second signal does.
 
 Examples:
   everbloom serve

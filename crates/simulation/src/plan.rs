@@ -68,6 +68,8 @@ pub enum Fault {
     Loses,
     /// Every fsync fails.
     SyncsFail,
+    /// The next fsync of a directory fails; a later one works.
+    DirSyncFails,
     /// All is well again.
     Heals,
 }
@@ -232,6 +234,7 @@ impl Draw {
             0..3 => Fault::Full(self.random.below(3000) as u64),
             3 => Fault::Loses,
             4 => Fault::SyncsFail,
+            5 => Fault::DirSyncFails,
             _ => Fault::Heals,
         }
     }

@@ -270,6 +270,7 @@ impl World {
                     self.has_lost = true;
                 }
                 Fault::SyncsFail => self.disk.fail_syncs(),
+                Fault::DirSyncFails => self.disk.fail_next_dir_sync(),
                 Fault::Heals => self.disk.heal(),
             },
             Step::Restart(end) => self.restart(*end, None)?,

@@ -278,11 +278,13 @@ fn snapshots(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields
 }
 
 fn log(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields) {
-    let enabled = report.call.server.store.keeps_log();
-    let persistence = report.call.server.store.persistence();
+    let store = &report.call.server.store;
+    let enabled = store.keeps_log();
+    let persistence = store.persistence();
     let scheduled = figures.rewrite.scheduled.load(Ordering::Relaxed)
         || !figures.rewrite.is_running() && persistence.is_some_and(Persistence::is_log_awaited);
-    let failing = persistence.is_some_and(|it| it.log_problem().is_some());
+    // Also while the log waits for a slow disk: writes are refused then, too.
+    let failing = store.health.is_log_failing();
     out.put("aof_enabled", u8::from(enabled));
     out.put("aof_rewrite_scheduled", u8::from(scheduled));
     let names = [

@@ -69,6 +69,12 @@ impl Said {
             refusal,
         })
     }
+
+    /// Whether writes are refused because the log waits for a slow disk, and for no other reason.
+    fn is_behind(&self) -> bool {
+        let why = self.refusal.as_deref();
+        why.is_some_and(|why| why.ends_with("the disk does not take it"))
+    }
 }
 
 /// What the server has said, and what is known of its files.
@@ -92,6 +98,8 @@ pub(super) struct Statements {
     snapshot: Option<usize>,
     /// How many milliseconds passed since it was saved, or since the start.
     unsaved_ms: u64,
+    /// Whether the log was switched off during the running rewrite, which then may end unwanted.
+    switched_off: bool,
     /// The first moment that a rewrite without a log may hold, while one runs.
     pub(super) unlogged: Option<usize>,
 }
@@ -249,12 +257,16 @@ impl World {
         }
         if before.rewriting && !said.rewriting {
             let good = said.rewrites > before.rewrites;
-            agree("rewrite", good, said.rewrite_failed)?;
+            // An unwanted rewrite has neither succeeded nor failed.
+            if good || !known.switched_off || said.enabled {
+                agree("rewrite", good, said.rewrite_failed)?;
+            }
             let unlogged = known.unlogged.take().filter(|_| !known.wants_log());
             if let Some(first) = unlogged.filter(|_| good) {
                 return self.check_unlogged_rewrite(first);
             }
         }
+        self.statements.switched_off &= self.statements.said.rewriting;
         Ok(())
     }
 
@@ -302,7 +314,9 @@ impl World {
                 );
             }
         }
-        if said.write_fails && !before.write_fails && failures == known.failures {
+        // Writes are refused without a failure, too, while the log waits for a slow disk.
+        let fails_now = said.write_fails && !before.write_fails && !said.is_behind();
+        if fails_now && failures == known.failures {
             return Err("the disk is well, and INFO says that the log cannot be written".into());
         }
         // What fails on a thread is known later.
@@ -335,11 +349,9 @@ impl World {
         let points = self.statements.settings.get("save");
         let has_points = points.is_some_and(|save| !save.is_empty());
         let must = said.write_fails || said.save_failed && has_points;
-        // A log that waits for a slow disk is no failed write.
-        let is_behind = |why: &String| why.ends_with("the disk does not take it");
         match &said.refusal {
             None if must => Err("INFO names a failure, and /ready says that all is well".into()),
-            Some(why) if !must && !is_behind(why) => Err(format!(
+            Some(why) if !must => Err(format!(
                 "INFO says that all is well, and /ready says: {why}"
             )),
             _ => Ok(()),
@@ -353,6 +365,7 @@ impl World {
                 self.statements.begun = false;
                 self.statements.lost = None;
                 self.statements.unlogged = None;
+                self.statements.switched_off |= to == "no";
             }
             self.statements.settings.insert(name, to.clone());
         }

@@ -351,3 +351,53 @@ fn a_copy_of_what_had_expired_for_a_moment() {
     ];
     play_with(&settings, &[("bytes of work", 7)], &steps);
 }
+
+/// A log that waits for a slow disk refuses writes, and INFO said that all was well.
+#[test]
+fn a_log_that_waits_for_the_disk_is_told() {
+    let set = |key: &str| send(&[Op::Set(key.into(), b'x', 5)]);
+    let steps = [
+        set("s0"),
+        Step::Attend,
+        Step::Attend,
+        set("s1"),
+        Step::Log,
+        Step::Attend,
+        set("s2"),
+        Step::Log,
+        Step::Check,
+    ];
+    let settings = [("appendonly", "yes"), ("appendfsync", "always")];
+    play_with(&settings, &[("log that may wait", 0)], &steps);
+}
+
+/// A log is switched off before the rewrite that begins it has run, once for good and once not.
+#[test]
+fn a_log_switched_off_before_it_begins() {
+    let turn = |to: &str| send(&[Op::Config("appendonly", to.into())]);
+    let set = || send(&[Op::Set("s0".into(), b'x', 5)]);
+    for again in [vec![], vec![turn("yes")]] {
+        let begun = vec![set(), turn("yes"), Step::Thread(0, 3), turn("no")];
+        let ended = vec![Step::Log, Step::Thread(0, 29), Step::Log, Step::Mend, set()];
+        let restart = vec![Step::Restart(End::Stop)];
+        let steps = [begun, again, ended, restart].concat();
+        play_with(&[("appendonly", "no"), ("save", "1 1")], &[], &steps);
+    }
+}
+
+/// A rewrite that was to run without a log runs once one is wanted, and begins it.
+#[test]
+fn a_rewrite_that_waits_until_a_log_is_wanted() {
+    let steps = [
+        send(&[Op::Set("s0".into(), b'x', 5)]),
+        send(&[Op::Other("BGREWRITEAOF")]),
+        send(&[Op::Config("appendonly", "yes".into())]),
+        Step::Log,
+        Step::Thread(0, 29),
+        Step::Log,
+        Step::Thread(0, 1000),
+        Step::Mend,
+        Step::Restart(End::Power(0)),
+    ];
+    play_with(&[("appendonly", "no"), ("save", "1 1")], &[], &steps);
+}

@@ -42,6 +42,9 @@ pub enum JobError {
     /// The files could not be renamed into place.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The thread for it did not start.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
 }
 
 /// The right to make a snapshot, until this is dropped.
@@ -107,7 +110,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a thread that runs `work`.
+/// Starts a thread that runs `work`. Without a thread the job has failed.
 fn in_background(
     store: &Arc<Store>,
     name: &str,
@@ -125,7 +128,7 @@ fn in_background(
     of_job.running_since.store(began, Relaxed);
     let uptime = store.machine.uptime().as_secs();
     of_job.last_try.store(uptime, Relaxed);
-    of_job.scheduled.store(false, Relaxed);
+    let was_scheduled = of_job.scheduled.swap(false, Relaxed);
     let work = Box::new(move || {
         if let Some(persistence) = running.store.persistence() {
             work(&running.store, persistence);
@@ -135,8 +138,24 @@ fn in_background(
             seconds.store(took.unwrap_or(i64::MAX), Relaxed);
         }
     });
-    *persistence.job.lock() = Some(store.machine.start(name, work)?);
-    Ok(())
+    match store.machine.start(name, work) {
+        Ok(thread) => {
+            *persistence.job.lock() = Some(thread);
+            Ok(())
+        }
+        Err(problem) => {
+            // A client was told that it is scheduled, so it stays so.
+            of_job.scheduled.fetch_or(was_scheduled, Relaxed);
+            let failed = Err(JobError::Thread(problem));
+            match job {
+                Job::Save => note_save(store, persistence, &failed),
+                Job::Rewrite => {
+                    note_rewrite(store, persistence, Rewrite::due(persistence), &failed);
+                }
+            }
+            failed.map(drop)
+        }
+    }
 }
 
 /// Saves all keys to the snapshot file in the background.
@@ -151,31 +170,48 @@ pub fn save_in_background(store: &Arc<Store>) -> Result<(), JobError> {
 /// Rewrites the log in the background: a new base, followed by increments. Begins a log if one is
 /// wanted and none is kept.
 pub fn rewrite_in_background(store: &Arc<Store>) -> Result<(), JobError> {
-    let is_missing = store.persistence().is_some_and(Persistence::is_log_missing);
-    let rewrite = if is_missing {
-        Rewrite::Begin
-    } else {
-        Rewrite::Shorten
-    };
+    let was_missing = store.persistence().is_some_and(Persistence::is_log_missing);
     in_background(store, "rewrite", Job::Rewrite, move |store, persistence| {
-        let figures = &persistence.figures;
+        // Another job may have begun the log before this one had the permit. To begin it again
+        // would retire a log that is in use.
+        let rewrite = match persistence.log_state() {
+            // The log was switched off again, so this job ends as unwanted.
+            LogState::Off if was_missing => Rewrite::Begin,
+            _ => Rewrite::due(persistence),
+        };
         let result = rewrite_now(store, persistence, rewrite);
-        match &result {
-            Ok(bytes) => {
-                info!("rewrote the log, {bytes} bytes");
-                figures.rewrite.done.fetch_add(1, Relaxed);
-                figures.rewrite_failures.store(0, Relaxed);
-            }
-            Err(problem) => {
-                error!("the log could not be rewritten: {problem}");
-                figures.rewrite_failures.fetch_add(1, Relaxed);
-            }
-        }
-        if rewrite == Rewrite::Begin {
-            note_beginning(store, persistence, &result);
-        }
-        figures.rewrite.failed.store(result.is_err(), Relaxed);
+        note_rewrite(store, persistence, rewrite, &result);
     })
+}
+
+/// Records what has come of a rewrite. An unwanted one says nothing about the disk.
+fn note_rewrite(
+    store: &Store,
+    persistence: &Persistence,
+    rewrite: Rewrite,
+    result: &Result<u64, JobError>,
+) {
+    let figures = &persistence.figures;
+    match result {
+        Ok(bytes) => {
+            info!("rewrote the log, {bytes} bytes");
+            figures.rewrite.done.fetch_add(1, Relaxed);
+            figures.rewrite_failures.store(0, Relaxed);
+        }
+        Err(JobError::Unwanted) => {
+            info!("the log was switched off before it was rewritten");
+        }
+        Err(problem) => {
+            error!("the log could not be rewritten: {problem}");
+            figures.rewrite_failures.fetch_add(1, Relaxed);
+        }
+    }
+    if rewrite == Rewrite::Begin {
+        note_beginning(store, persistence, result);
+    }
+    if !matches!(result, Err(JobError::Unwanted)) {
+        figures.rewrite.failed.store(result.is_err(), Relaxed);
+    }
 }
 
 /// Records what has come of beginning a log, unless it was switched off meanwhile. Until it
@@ -253,9 +289,15 @@ fn finish_save(
         }
         Err(_) => drop(persistence.storage.remove("temp.rdb")),
     }
-    figures.save.failed.store(result.is_err(), Relaxed);
-    store.health.set(Cause::SaveFailing, result.is_err());
+    note_save(store, persistence, &result);
     result.map(drop)
+}
+
+/// Records whether a snapshot was made.
+fn note_save(store: &Store, persistence: &Persistence, result: &Result<u64, JobError>) {
+    let failed = result.is_err();
+    persistence.figures.save.failed.store(failed, Relaxed);
+    store.health.set(Cause::SaveFailing, failed);
 }
 
 /// What a rewrite is for.
@@ -265,6 +307,16 @@ enum Rewrite {
     Shorten,
     /// None is kept, and one is begun.
     Begin,
+}
+
+impl Rewrite {
+    /// What a rewrite is for that begins now.
+    fn due(persistence: &Persistence) -> Self {
+        match persistence.is_log_missing() {
+            true => Rewrite::Begin,
+            false => Rewrite::Shorten,
+        }
+    }
 }
 
 fn rewrite_now(
@@ -421,9 +473,115 @@ impl Persistence {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::{self, Debug, Formatter};
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
     use everbloom_files::storage::Disk;
+    use foldhash::quality::SeedableRandomState;
+    use parking_lot::Mutex;
 
     use super::*;
+    use crate::clock::Now;
+    use crate::machine::{self, Machine, System, Work};
+    use crate::persistence::schedule;
+
+    /// A machine that keeps the work of its threads for the test, or starts no threads.
+    #[derive(Default)]
+    struct Late {
+        system: System,
+        has_no_threads: bool,
+        /// How many threads were to start.
+        tries: AtomicUsize,
+        work: Mutex<Vec<Work>>,
+    }
+
+    impl Debug for Late {
+        fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            f.write_str("Late")
+        }
+    }
+
+    impl Machine for Late {
+        fn now(&self) -> Now {
+            self.system.now()
+        }
+
+        fn uptime(&self) -> Duration {
+            self.system.uptime()
+        }
+
+        fn key_hasher(&self) -> SeedableRandomState {
+            self.system.key_hasher()
+        }
+
+        fn start(&self, name: &str, work: Work) -> io::Result<Box<dyn machine::Running>> {
+            self.tries.fetch_add(1, Relaxed);
+            if self.has_no_threads {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.work.lock().push(work);
+            self.system.start(name, Box::new(|| {}))
+        }
+
+        fn sleep(&self, time: Duration) {
+            self.system.sleep(time);
+        }
+    }
+
+    /// A store that has loaded nothing, from a directory that does not exist.
+    fn loaded(machine: &Arc<Late>) -> Arc<Store> {
+        let settings = Settings::default();
+        let disk = Arc::new(Disk::new("nowhere"));
+        let persistence = Persistence::on_machine(disk, Arc::<Late>::clone(machine), &settings);
+        let store = Store::new(settings, Some(persistence), 0);
+        store.health.set_loading(false);
+        store
+    }
+
+    #[test]
+    fn a_job_whose_thread_does_not_start_has_failed() {
+        let machine = Arc::new(Late {
+            has_no_threads: true,
+            ..Late::default()
+        });
+        let store = loaded(&machine);
+        let persistence = store.persistence().unwrap();
+        let figures = &persistence.figures;
+        figures.save.scheduled.store(true, Relaxed);
+        assert!(save_in_background(&store).is_err());
+        assert!(figures.save.failed.load(Relaxed));
+        assert!(store.health.is_save_failing());
+        assert!(figures.save.scheduled.load(Relaxed), "a client was told so");
+        *persistence.log_state.lock() = LogState::Beginning;
+        assert!(rewrite_in_background(&store).is_err());
+        assert!(figures.rewrite.failed.load(Relaxed));
+        assert!(store.health.is_log_failing());
+        assert!(matches!(persistence.log_state(), LogState::Failed(_)));
+        assert!(!persistence.is_busy());
+        // Both are tried again after a pause.
+        schedule::attend(&store);
+        assert_eq!(machine.tries.load(Relaxed), 2);
+    }
+
+    #[test]
+    fn a_rewrite_begins_a_log_only_if_none_is_kept_when_it_runs() {
+        let machine = Arc::new(Late::default());
+        let store = loaded(&machine);
+        let persistence = store.persistence().unwrap();
+        let rewrite = |before: LogState, then: LogState| {
+            *persistence.log_state.lock() = before;
+            rewrite_in_background(&store).unwrap();
+            *persistence.log_state.lock() = then;
+            let work = machine.work.lock().pop().unwrap();
+            work();
+            persistence.log_state()
+        };
+        // Every rewrite fails here. Only one that begins a log says so in the state of the log.
+        assert_eq!(rewrite(LogState::Beginning, LogState::On), LogState::On);
+        let state = rewrite(LogState::Off, LogState::Beginning);
+        assert!(matches!(state, LogState::Failed(_)), "{state:?}");
+    }
 
     #[test]
     fn a_job_that_panics_gives_its_permit_back() {

@@ -183,6 +183,10 @@ impl DataLoader<'_> {
             info!("loading {file}, {len} bytes");
             let input = ProgressReader::new(input, len, &self.persistence.figures);
             self.read_rdb(file, input, false)?;
+            // A process that was killed, or whose last sync failed, may have left a name that is not
+            // yet on the disk. What is loaded counts as saved.
+            let synced = self.persistence.storage.sync_dir("");
+            synced.map_err(LoadError::io(file))?;
         }
         Ok(())
     }

@@ -13,6 +13,9 @@
 //! the changes in it wait, and further writes are refused. Two things end this without room on the
 //! disk: logging is switched off, or a rewrite has a new base, so the unwritten data is no longer
 //! needed (`Writer::give_up`).
+//!
+//! With `appendfsync always` these failures end the server, unless the log is lost already or is
+//! being begun (`Writer::is_fatal`).
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -137,7 +140,7 @@ impl Writer {
             if self.give_up(shared, &mut unwritten, fsync) {
                 continue;
             }
-            if fsync == Fsync::Always {
+            if self.is_fatal(shared, fsync) {
                 // The clients whose changes are not on the disk never get a reply.
                 store.fail(format!(
                     "appendfsync is always and the log cannot be written: {problem}"
@@ -209,6 +212,13 @@ impl Writer {
         } else {
             Ok(())
         }
+    }
+
+    /// Whether a failure ends the server. With `always` it does, unless a base makes up for it: the
+    /// next one of a lost log, or the first one of a log that is being begun. If there is no first
+    /// base, that log ends, and its data is not needed.
+    fn is_fatal(&self, shared: Shared<'_>, fsync: Fsync) -> bool {
+        fsync == Fsync::Always && !self.lost && shared.persistence.log_state() == LogState::On
     }
 
     /// After a failure: drops data that is no longer needed, if there is any. Then writing may go
@@ -323,8 +333,8 @@ impl Writer {
         self.note_sync(shared, synced, fsync)
     }
 
-    /// With `always`, a failed fsync ends the server. Otherwise the log is lost until it is
-    /// rewritten.
+    /// A failed fsync ends the server if that [is fatal](Self::is_fatal). Otherwise the log is lost
+    /// until it is rewritten.
     fn note_sync(
         &mut self,
         shared: Shared<'_>,
@@ -332,7 +342,7 @@ impl Writer {
         fsync: Fsync,
     ) -> io::Result<()> {
         let Err(problem) = synced else { return Ok(()) };
-        if fsync == Fsync::Always {
+        if self.is_fatal(shared, fsync) {
             return Err(problem);
         }
         self.lose(shared);

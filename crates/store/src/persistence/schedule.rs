@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use tracing::error;
 
@@ -30,12 +31,12 @@ pub fn attend(store: &Arc<Store>) {
     let figures = &persistence.figures;
     let missing = persistence.is_log_missing() && rested(store, &figures.rewrite);
     let started = if missing
-        || figures.rewrite.scheduled.load(Relaxed)
+        || is_scheduled(store, &figures.rewrite)
         || log_is_lost(store, persistence)
         || log_has_grown(store, &settings)
     {
         rewrite_in_background(store)
-    } else if figures.save.scheduled.load(Relaxed) || save_is_due(store, persistence, &settings) {
+    } else if is_scheduled(store, &figures.save) || save_is_due(store, persistence, &settings) {
         save_in_background(store)
     } else {
         return;
@@ -62,6 +63,12 @@ const RETRY_SECONDS: u64 = 5;
 
 fn rested(store: &Store, job: &JobFigures) -> bool {
     has_passed(store, &job.last_try, RETRY_SECONDS) || !job.failed.load(Relaxed)
+}
+
+/// Whether a job that a client has scheduled is due. It stays scheduled while its thread cannot
+/// start.
+fn is_scheduled(store: &Store, job: &JobFigures) -> bool {
+    job.scheduled.load(Relaxed) && rested(store, job)
 }
 
 /// Whether more than so many seconds have passed since the machine had this uptime.
@@ -96,9 +103,14 @@ fn log_has_grown(store: &Store, settings: &Settings) -> bool {
         && figures.log_growth() >= settings.auto_aof_rewrite_percentage
 }
 
-/// Makes a snapshot before the server stops, if there are save points, or as `wanted` says. An error
-/// says why the server must not stop: data would be lost.
-pub fn save_before_stop(store: &Store, wanted: Option<bool>) -> Result<(), String> {
+/// How often a stop checks whether the rewrite of a lost log has ended.
+const REWRITE_POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Makes a snapshot before the server stops, if there are save points, or as `wanted` says. A lost
+/// log is rewritten in any case, because the next start reads the log and not the snapshot.
+///
+/// An error says why the server must not stop: data would be lost.
+pub fn save_before_stop(store: &Arc<Store>, wanted: Option<bool>) -> Result<(), String> {
     let persistence = store.persistence();
     let Some(persistence) = persistence.filter(|_| !store.health.is_loading()) else {
         return match wanted {
@@ -106,23 +118,59 @@ pub fn save_before_stop(store: &Store, wanted: Option<bool>) -> Result<(), Strin
             _ => Ok(()),
         };
     };
-    if wanted.unwrap_or(!store.settings().save.is_empty()) {
-        let mut saved = save(store);
-        if matches!(saved, Err(JobError::Busy)) {
-            persistence.end_jobs();
-            saved = save(store);
-        }
-        return match saved {
-            // A client's SAVE is still running. The snapshot at the end follows it.
-            Ok(()) | Err(JobError::Busy) => Ok(()),
-            Err(problem) => Err(format!("the snapshot failed: {problem}")),
-        };
+    // The snapshot cancels a running job, and must not cancel this rewrite.
+    rewrite_lost_log(store, persistence)?;
+    let is_saved = wanted.unwrap_or(!store.settings().save.is_empty());
+    if is_saved {
+        save_over_jobs(store, persistence)?;
     }
     match persistence.log_state() {
-        LogState::Off | LogState::On => Ok(()),
-        LogState::Beginning => Err("the first file of the log is being written".into()),
-        LogState::Failed(why) => Err(format!("no log could be begun: {why}")),
+        // An fsync may have failed during the snapshot.
+        LogState::On => rewrite_lost_log(store, persistence),
+        LogState::Beginning if !is_saved => {
+            Err("the first file of the log is being written".into())
+        }
+        LogState::Failed(why) if !is_saved => Err(format!("no log could be begun: {why}")),
+        LogState::Off | LogState::Beginning | LogState::Failed(_) => Ok(()),
     }
+}
+
+/// Makes a snapshot, and cancels the job that runs in the background, if any.
+fn save_over_jobs(store: &Store, persistence: &Persistence) -> Result<(), String> {
+    let mut saved = save(store);
+    if matches!(saved, Err(JobError::Busy)) {
+        persistence.end_jobs();
+        saved = save(store);
+    }
+    match saved {
+        // A client's SAVE is still running. The snapshot at the end follows it.
+        Ok(()) | Err(JobError::Busy) => Ok(()),
+        Err(problem) => Err(format!("the snapshot failed: {problem}")),
+    }
+}
+
+/// Returns once no log is lost. A lost one is rewritten from memory, by the job that runs or by
+/// another one.
+fn rewrite_lost_log(store: &Arc<Store>, persistence: &Persistence) -> Result<(), String> {
+    let failures = || persistence.figures.rewrite_failures.load(Relaxed);
+    let mut before = failures();
+    while persistence.log_state() == LogState::On && persistence.is_lost() {
+        let now = failures();
+        // A server that ends meanwhile waits for this thread, and cancels the rewrite.
+        if now > before || store.is_stopping() || store.failure().is_some() {
+            return Err("the log may not be whole, and could not be rewritten from memory".into());
+        }
+        before = now;
+        match rewrite_in_background(store) {
+            Ok(()) | Err(JobError::Busy) => store.machine.sleep(REWRITE_POLL_INTERVAL),
+            Err(problem) => {
+                return Err(format!(
+                    "the log may not be whole, and could not be rewritten from memory: {problem}"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Makes a last snapshot, if there are save points. The store has failed if that fails, or if a log

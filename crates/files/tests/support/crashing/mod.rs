@@ -82,6 +82,8 @@ struct State {
     syncs_fail: bool,
     /// The next sync of a file fails and loses what it was to make last.
     loses: bool,
+    /// The next sync of a directory fails.
+    dir_sync_fails: bool,
     /// How many writes and syncs have failed.
     failures: usize,
     /// The files whose syncs have failed, by the numbers that names point to.
@@ -135,6 +137,7 @@ impl Default for State {
             size: None,
             syncs_fail: false,
             loses: false,
+            dir_sync_fails: false,
             failures: 0,
             failed_syncs: Vec::new(),
             changes: 0,
@@ -192,6 +195,11 @@ impl CrashingDisk {
         self.lock().loses = true;
     }
 
+    /// Lets the next sync of a directory fail. A later one that works is a whole one.
+    pub fn fail_next_dir_sync(&self) {
+        self.lock().dir_sync_fails = true;
+    }
+
     /// Ends a full disk and failing syncs.
     pub fn heal(&self) {
         let mut state = self.lock();
@@ -199,6 +207,7 @@ impl CrashingDisk {
         state.size = None;
         state.syncs_fail = false;
         state.loses = false;
+        state.dir_sync_fails = false;
     }
 
     /// Puts a lasting file there, and the directories it is in; not an operation.
@@ -369,6 +378,15 @@ impl State {
             self.failed_syncs.push(file);
         }
         synced
+    }
+
+    fn sync_names(&mut self, path: &str) -> io::Result<()> {
+        if std::mem::take(&mut self.dir_sync_fails) {
+            self.operation(|_| Ok(()))?;
+            self.failures += 1;
+            return Err(io::Error::other("input/output error"));
+        }
+        self.sync(|state| state.sync_dir(path, u64::MAX))
     }
 
     fn dir(&mut self, path: &str) -> io::Result<&mut DirState> {

@@ -55,6 +55,22 @@ impl Gate {
         *self.open.lock().unwrap() = true;
         self.opened.notify_all();
     }
+
+    /// Returns once the gate is open.
+    fn pass(&self) {
+        self.reached.store(true, Ordering::Relaxed);
+        let mut open = self.open.lock().unwrap();
+        while !*open {
+            open = self.opened.wait(open).unwrap();
+        }
+    }
+
+    /// Returns once somebody waits at the gate.
+    fn wait_until_reached(&self) {
+        while !self.reached.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// Opens the gate at the end of a test that failed, so that its server can end.
@@ -70,12 +86,7 @@ struct GatedFile(Box<dyn Read + Send>, Arc<Gate>);
 
 impl Read for GatedFile {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.1.reached.store(true, Ordering::Relaxed);
-        let mut open = self.1.open.lock().unwrap();
-        while !*open {
-            open = self.1.opened.wait(open).unwrap();
-        }
-        drop(open);
+        self.1.pass();
         self.0.read(buf)
     }
 }
@@ -109,6 +120,55 @@ impl Storage for Gated {
     }
 }
 
+/// A disk on which a base of the log is created only once somebody has opened the gate.
+#[derive(Debug)]
+struct GatedBase {
+    disk: CrashingDisk,
+    gate: Arc<Gate>,
+}
+
+impl Storage for GatedBase {
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        if name.ends_with("temp.base.rdb") {
+            self.gate.pass();
+        }
+        self.disk.create(name)
+    }
+    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        self.disk.append(name)
+    }
+    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
+        self.disk.read(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+    fn create_dir(&self, name: &str) -> io::Result<()> {
+        self.disk.create_dir(name)
+    }
+    fn sync_dir(&self, name: &str) -> io::Result<()> {
+        self.disk.sync_dir(name)
+    }
+    fn list(&self, name: &str) -> io::Result<Vec<String>> {
+        self.disk.list(name)
+    }
+}
+
+/// A server without a log on such a disk, and what opens its gate.
+fn begin_gated(disk: &CrashingDisk, settings: Settings) -> (Running, Arc<Gate>) {
+    let gate = Arc::new(Gate::default());
+    let storage = GatedBase {
+        disk: disk.clone(),
+        gate: Arc::clone(&gate),
+    };
+    let running = begin(Arc::new(storage), settings);
+    running.wait_until_loaded();
+    (running, gate)
+}
+
 #[test]
 fn clients_are_told_that_data_is_loaded() {
     let dir = tempdir().unwrap();
@@ -122,9 +182,7 @@ fn clients_are_told_that_data_is_loaded() {
     };
     let running = begin(Arc::new(storage), snapshots(dir.path()));
     let _open = OpenAtEnd(Arc::clone(&gate));
-    while !gate.reached.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    gate.wait_until_reached();
     let mut client = Client::of(&running);
     let loading = Reply::error("LOADING Redis is loading the dataset in memory");
     for line in [
@@ -272,6 +330,96 @@ fn after_a_failed_fsync_the_log_is_rewritten_from_memory() {
     let (_other, mut client) = start_on(&disk.survivors(0), logging("unused".as_ref()));
     assert_eq!(client.line("GET a"), Reply::bulk("1"));
     assert_eq!(client.line("BF.EXISTS f x"), Reply::Integer(1));
+}
+
+/// The next start reads the log, which lacks what the fsync has lost, and not the snapshot.
+#[test]
+fn a_server_stops_only_once_a_lost_log_is_rewritten() {
+    for save in [vec![], vec![(3600, 1)]] {
+        let settings = || with(logging("unused".as_ref()), |data| data.save = save.clone());
+        let disk = CrashingDisk::new();
+        let (running, mut client) = start_on(&disk, settings());
+        disk.lose_at_next_sync();
+        run(&mut client, &["SET a 1"]);
+        // No room for the rewrite.
+        disk.limit(0);
+        until(&mut client, "aof_last_write_status", "err");
+        assert!(client.line("SHUTDOWN").is_error());
+        disk.heal();
+        client.send(&["SHUTDOWN"]);
+        assert_eq!(client.try_reply(), None);
+        assert_eq!(running.wait(), Ok(()));
+        let (_other, mut client) = start_on(&disk.survivors(0), settings());
+        assert_eq!(client.line("GET a"), Reply::bulk("1"));
+    }
+}
+
+#[test]
+fn a_lost_log_is_rewritten_also_if_always_is_set_meanwhile() {
+    let disk = CrashingDisk::new();
+    let (running, mut client) = start_on(&disk, logging("unused".as_ref()));
+    disk.lose_at_next_sync();
+    run(&mut client, &["SET a 1"]);
+    disk.limit(0);
+    until(&mut client, "aof_last_write_status", "err");
+    run(&mut client, &["CONFIG SET appendfsync always"]);
+    // Longer than the writer of the log waits.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(running.server().store.failure(), None);
+    disk.heal();
+    until(&mut client, "aof_rewrites", "1");
+    until(&mut client, "aof_last_write_status", "ok");
+    run(&mut client, &["SET b 2"]);
+    let (_other, mut client) = start_on(&disk.survivors(0), logging("unused".as_ref()));
+    assert_eq!(client.line("EXISTS a b"), Reply::Integer(2));
+}
+
+/// The disk is full before there is a first base. So no log is kept, and the snapshot counts.
+#[test]
+fn with_always_a_log_that_cannot_be_begun_does_not_end_the_server() {
+    let settings = || {
+        with(snapshots("unused".as_ref()), |data| {
+            data.appendfsync = Fsync::Always;
+            data.save = vec![(3600, 1)];
+        })
+    };
+    let disk = CrashingDisk::new();
+    let (running, gate) = begin_gated(&disk, settings());
+    let _open = OpenAtEnd(Arc::clone(&gate));
+    let (mut client, mut waiting) = (Client::of(&running), Client::of(&running));
+    run(&mut client, &["SET a 1", "CONFIG SET appendonly yes"]);
+    gate.wait_until_reached();
+    disk.fail_writes_after(0);
+    waiting.send(&["SET", "b", "2"]);
+    until(&mut client, "aof_last_write_status", "err");
+    assert!(is_unanswered(&waiting));
+    assert_eq!(running.server().store.failure(), None);
+    gate.open();
+    assert_eq!(waiting.reply(), Reply::OK, "no log is kept");
+    run(&mut client, &["CONFIG SET appendonly no"]);
+    disk.heal();
+    client.send(&["SHUTDOWN"]);
+    assert_eq!(client.try_reply(), None);
+    assert_eq!(running.wait(), Ok(()));
+    let (_other, mut client) = start_on(&disk, settings());
+    assert_eq!(client.line("EXISTS a b"), Reply::Integer(2));
+}
+
+#[test]
+fn a_log_switched_off_before_it_has_begun_has_not_failed() {
+    let disk = CrashingDisk::new();
+    let (running, gate) = begin_gated(&disk, snapshots("unused".as_ref()));
+    let _open = OpenAtEnd(Arc::clone(&gate));
+    let mut client = Client::of(&running);
+    run(&mut client, &["SET a 1", "CONFIG SET appendonly yes"]);
+    gate.wait_until_reached();
+    run(&mut client, &["CONFIG SET appendonly no"]);
+    gate.open();
+    until(&mut client, "aof_rewrite_in_progress", "0");
+    assert_eq!(info(&mut client, "aof_rewrites"), "0");
+    assert_eq!(info(&mut client, "aof_last_bgrewrite_status"), "ok");
+    let failures = info(&mut client, "aof_rewrites_consecutive_failures");
+    assert_eq!(failures, "0");
 }
 
 #[test]
