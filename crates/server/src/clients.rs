@@ -38,6 +38,13 @@ pub struct ClientState {
     pub output_buffer: usize,
 }
 
+impl ClientState {
+    /// Bytes that the names take.
+    pub fn name_bytes(&self) -> usize {
+        self.name.capacity() + self.lib_name.capacity() + self.lib_ver.capacity()
+    }
+}
+
 /// One connection, as other connections see it.
 #[derive(Debug)]
 pub struct Client {

@@ -81,6 +81,9 @@ impl Transaction {
     }
 }
 
+/// About the bytes that the shard of a watched key keeps for it beside the name.
+const SHARED_WATCH_BYTES: usize = 64;
+
 /// A key that this connection watches.
 #[derive(Debug)]
 pub struct Watch {
@@ -99,6 +102,11 @@ impl Watch {
     pub fn key(&self, keyspace: &Keyspace) -> KeyRef<'_> {
         keyspace.key(self.db, &self.name)
     }
+
+    /// Bytes that the watch takes. The shard of the key has a copy of the name.
+    pub fn memory(&self) -> usize {
+        2 * self.name.len() + size_of::<Watch>() + SHARED_WATCH_BYTES
+    }
 }
 
 /// One connection's state between commands.
@@ -116,6 +124,8 @@ pub struct Session {
     pub transaction: Option<Transaction>,
     /// The watched keys.
     pub watches: Vec<Watch>,
+    /// Bytes that the watches take.
+    pub watched_bytes: usize,
     /// Whether the reply to the command that runs is dropped.
     pub silent: bool,
     /// The position in the journal after the last change of this connection.
@@ -136,6 +146,7 @@ impl Session {
             authenticated,
             transaction: None,
             watches: Vec::new(),
+            watched_bytes: 0,
             silent: false,
             written: 0,
             executing: false,

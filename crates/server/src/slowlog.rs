@@ -23,7 +23,7 @@ pub struct SlowEntry {
     pub args: Vec<Vec<u8>>,
     /// The client's address.
     pub client: String,
-    /// The client's name.
+    /// The start of the client's name.
     pub name: Vec<u8>,
 }
 
@@ -43,6 +43,9 @@ struct State {
 const MAX_ARGS: usize = 32;
 /// Redis keeps this many bytes of an argument.
 const MAX_ARG_BYTES: usize = 128;
+/// The maximum bytes of a client's name in an entry. Redis keeps all of it, but a name can take
+/// megabytes.
+const MAX_CLIENT_NAME_BYTES: usize = 128;
 
 impl SlowLog {
     /// Adds a command that took this long, if that counts as slow.
@@ -73,7 +76,7 @@ impl SlowLog {
             micros,
             args: shorten(args),
             client: client.addr.to_string(),
-            name: client.state.lock().name.clone(),
+            name: start_of_name(&client.state.lock().name),
         });
         state.entries.truncate(settings.slowlog_max_len);
     }
@@ -107,6 +110,10 @@ fn is_secret(args: &[&[u8]], at: usize) -> bool {
         () if is(Some(0), "CONFIG") => is(Some(1), "SET") && is(before(1), "requirepass"),
         () => false,
     }
+}
+
+fn start_of_name(name: &[u8]) -> Vec<u8> {
+    name.get(..MAX_CLIENT_NAME_BYTES).unwrap_or(name).to_vec()
 }
 
 fn shorten(args: &[&[u8]]) -> Vec<Vec<u8>> {
@@ -157,6 +164,22 @@ mod tests {
             let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
             let shown = shown.replace('*', "(redacted)");
             assert_eq!(shorten(&args).join(&b' '), shown.as_bytes(), "{line}");
+        }
+    }
+
+    #[test]
+    fn long_names_of_clients_are_shortened() {
+        let (log, client) = (SlowLog::default(), Client::unlisted());
+        let settings = Settings {
+            slowlog_log_slower_than: 0,
+            ..Settings::default()
+        };
+        let args: &[&[u8]] = &[b"PING"];
+        for len in [0, 127, 128, 129, 100_000] {
+            client.state.lock().name = vec![b'x'; len];
+            let what = (Flags::NONE, args);
+            log.note(&settings, &client, Now::default(), Duration::ZERO, what);
+            assert_eq!(log.newest(1)[0].name, vec![b'x'; len.min(128)]);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Ends the watches of WATCH.
 
+use std::mem;
+
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Footprint, Keyspace, ViewMut};
 
@@ -14,7 +16,9 @@ pub fn forget(session: &mut Session, keyspace: &Keyspace, now: Now) {
 
 /// Ends all watches of a connection; the shards of their keys are locked.
 pub fn end(session: &mut Session, keyspace: &Keyspace, view: &mut ViewMut<'_>) {
-    for watch in session.watches.drain(..) {
+    session.watched_bytes = 0;
+    // The list is freed: after many watches it would take memory that nobody counts.
+    for watch in mem::take(&mut session.watches) {
         let key = watch.key(keyspace);
         view.shard(key).unwatch(key);
     }

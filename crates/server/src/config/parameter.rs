@@ -134,7 +134,7 @@ pub const PARAMETERS: &[Parameter] = settings! {
     "slowlog-log-slower-than": number(slowlog_log_slower_than, -1, i64::MAX);
     /// Number of commands that SLOWLOG keeps.
     "slowlog-max-len": number(slowlog_max_len, 0, i64::MAX);
-    /// How many times a second keys whose time is over are looked for.
+    /// How many times a second the server looks for expired keys, due snapshots and idle clients.
     "hz": frequency(hz);
     /// Log level: debug, verbose, notice, warning or nothing.
     "loglevel": one_of(loglevel, &["debug", "verbose", "notice", "warning", "nothing"]);

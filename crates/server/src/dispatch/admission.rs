@@ -1,6 +1,7 @@
 //! Whether a command may run now.
 
 use std::borrow::Cow;
+use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
 use everbloom::host::memory;
@@ -37,6 +38,9 @@ pub fn admit(
     if let Some(refusal) = refused_now(server, settings, command) {
         return Err(refusal);
     }
+    if lacks_memory_for_names(command, args) {
+        return Err(error::out_of_memory());
+    }
     // Queued commands use memory. Above `maxmemory` those that read are queued all the same, as in
     // Redis: a transaction has a greatest length.
     if is_queued(session, command) && memory::is_short() {
@@ -60,6 +64,41 @@ pub fn refused_now(server: &Server, settings: &Settings, command: &Command) -> O
         return None;
     }
     refused_in_trouble(server, settings, command)
+}
+
+/// The maximum bytes of a short name of a key. The process keeps memory for copies of short names,
+/// as for all blocks of this length (see [`memory`]). Copies of longer ones may be refused.
+const MAX_SHORT_NAME_BYTES: usize = 4 << 20;
+
+/// The most copies of a key's name that one command has at a time: for the log, for the list of
+/// removed expired keys, for a running snapshot, for the new entry, and to find the key's watches.
+const NAME_COPIES: usize = 5;
+
+/// Whether a name is so long that a command on its key must be [admitted](admit) by itself.
+#[inline]
+pub fn is_long_name(name: &[u8]) -> bool {
+    name.len() > MAX_SHORT_NAME_BYTES
+}
+
+/// Whether there is no memory for copies of the long names of a command's keys. A name is copied
+/// without a way to fail: the process ends if there is no memory. So the command is refused before
+/// it changes anything. A command that only reads copies the name, too, if another thread reads the
+/// value.
+#[inline]
+pub fn lacks_memory_for_names(command: &Command, args: &[&[u8]]) -> bool {
+    let names = command.keys.of(args).filter(|name| is_long_name(name));
+    let bytes: usize = names.map(<[u8]>::len).sum();
+    bytes > 0 && lacks_memory(bytes.saturating_mul(NAME_COPIES))
+}
+
+/// Whether the system refuses a block of so many bytes. It is freed at once, unused.
+#[cold]
+fn lacks_memory(bytes: usize) -> bool {
+    let mut block: Vec<u8> = Vec::new();
+    let is_refused = block.try_reserve_exact(bytes).is_err();
+    // The compiler may not remove an allocation whose block is seen elsewhere.
+    drop(black_box(block));
+    is_refused
 }
 
 /// Whether memory is below its limit, or is once what has expired is removed. No shard may be

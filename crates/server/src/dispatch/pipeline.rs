@@ -15,7 +15,7 @@ use everbloom_resp::Batch;
 use everbloom_store::keyspace::{Db, Footprint, KeyRef, View};
 use smallvec::{SmallVec, smallvec};
 
-use super::admission::refused_now;
+use super::admission::{is_long_name, refused_now};
 use super::executor::Executor;
 use super::sinks::reserve_answers;
 use super::value;
@@ -41,6 +41,8 @@ pub fn execute(
         || !command.accepts(request.len())
         // If one request would be refused, each must be refused one by one.
         || refused_now(executor.server, executor.settings, command).is_some()
+        // There may be no memory for copies of a long name, which `admit` checks.
+        || request.get(1).is_some_and(|name| is_long_name(name))
         || !reserve_answers(args.len() - requests.range(first).start, executor.out)
     {
         return 0;

@@ -11,7 +11,7 @@ use everbloom_resp::Reply;
 use everbloom_store::keyspace::{Footprint, ViewMut};
 use tracing::warn;
 
-use super::admission::{refused_for_memory, refused_now};
+use super::admission::{lacks_memory_for_names, refused_for_memory, refused_now};
 use super::run;
 use super::sinks::{Encoded, reserve_answers};
 use crate::call::{Call, Handler, Outcome, Registered};
@@ -156,6 +156,8 @@ fn run(
     let reserves = row.reserves_answers();
     let mut lacks_memory = || reserves && !reserve_answers(args.len(), answers.out);
     let refused = refused_for_memory(inner.server, inner.settings, inner.command);
+    let lacks_names = || lacks_memory_for_names(row, &args);
+    let refused = refused.or_else(|| lacks_names().then(error::out_of_memory));
     let refused = refused.or_else(|| lacks_memory().then(error::out_of_memory));
     let result = || run::run(&mut inner, locked, answers).map(Outcome::into_reply);
     let reply = refused.or_else(result);

@@ -8,7 +8,7 @@ use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
 use super::subcommand::subcommand;
-use super::{Call, Command, error, gather};
+use super::{Call, Command, bulk, copy_of, error, gather};
 use crate::address::Address;
 use crate::clients::Client;
 use everbloom_store::clock::Now;
@@ -47,7 +47,7 @@ fn id(call: &mut Call<'_>) -> Result<Reply, Reply> {
 fn get_name(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(match call.session.client.state.lock().name.as_slice() {
         [] => Reply::Null,
-        name => Reply::bulk(name),
+        name => bulk(name)?,
     })
 }
 
@@ -57,10 +57,10 @@ fn set_name(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
-/// A name that CLIENT LIST can show.
+/// A name that CLIENT LIST can show, if there is memory for it.
 pub fn checked_name(name: &[u8]) -> Result<Vec<u8>, Reply> {
     if is_one_word(name) {
-        return Ok(name.into());
+        return copy_of(name);
     }
     Err(Reply::error(
         "ERR Client names cannot contain spaces, newlines or special characters.",
@@ -89,7 +89,7 @@ fn set_info(call: &mut Call<'_>) -> Result<Reply, Reply> {
             "ERR {shown} cannot contain spaces, newlines or special characters."
         )));
     }
-    *field = value.to_vec();
+    *field = copy_of(value)?;
     Ok(Reply::OK)
 }
 
@@ -114,7 +114,7 @@ fn tracking(call: &mut Call<'_>) -> Result<Reply, Reply> {
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let mut text = String::new();
     publish(call);
-    describe(&call.session.client, call.now, &mut text);
+    describe(&call.session.client, call.now, &mut text)?;
     Ok(Reply::verbatim(text))
 }
 
@@ -137,7 +137,7 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
     for client in call.server.clients.list() {
         let chosen = ids.as_ref().is_none_or(|ids| ids.contains(&client.id));
         if chosen && !client.is_killed() {
-            describe(&client, call.now, &mut text);
+            describe(&client, call.now, &mut text)?;
         }
     }
     Ok(Reply::verbatim(text))
@@ -177,9 +177,14 @@ fn publish(call: &Call<'_>) {
     state.last_command = call.command.name;
 }
 
-/// One line of CLIENT LIST, with the fields of Redis 7.4.
-fn describe(client: &Client, now: Now, text: &mut String) {
+/// More bytes than a line of CLIENT LIST has beside the client's names.
+const MAX_LINE_BYTES: usize = 2 << 10;
+
+/// One line of CLIENT LIST, with the fields of Redis 7.4, if there is memory for it.
+fn describe(client: &Client, now: Now, text: &mut String) -> Result<(), Reply> {
     let state = client.state.lock();
+    text.try_reserve(state.name_bytes() + MAX_LINE_BYTES)
+        .map_err(|_| error::out_of_memory())?;
     let unix = matches!(client.addr, Address::Unix(_));
     let flags = match (state.queued.is_some(), unix) {
         (false, false) => "N",
@@ -214,6 +219,7 @@ fn describe(client: &Client, now: Now, text: &mut String) {
         String::from_utf8_lossy(&state.lib_name),
         String::from_utf8_lossy(&state.lib_ver),
     );
+    Ok(())
 }
 
 /// The connections that CLIENT KILL selects: those with all that is given here.

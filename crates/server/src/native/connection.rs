@@ -108,7 +108,7 @@ fn same_secret(secret: &[u8], given: &[u8]) -> bool {
 }
 
 fn hello(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    let (mut args, mut name) = (call.args(), None);
+    let (mut args, mut user, mut name) = (call.args(), None, None);
     let protocol = args.next_optional().map(protocol).transpose()?;
     while let Some(option) = args.next_optional() {
         let mut values = args.clone();
@@ -117,8 +117,8 @@ fn hello(call: &mut Call<'_>) -> Result<Reply, Reply> {
             values.next_optional(),
             values.next_optional(),
         ) {
-            (b"AUTH", Some(user), Some(password)) => {
-                log_in(call, user, password)?;
+            (b"AUTH", Some(who), Some(password)) => {
+                user = Some((who, password));
                 args = values;
             }
             (b"SETNAME", Some(text), _) => {
@@ -131,6 +131,10 @@ fn hello(call: &mut Call<'_>) -> Result<Reply, Reply> {
                 return Err(Reply::error(text));
             }
         }
+    }
+    // A request with a wrong option logs nobody in.
+    if let Some((user, password)) = user {
+        log_in(call, user, password)?;
     }
     if call.session.must_log_in(call.settings) {
         return Err(Reply::error(

@@ -1,5 +1,6 @@
 //! MULTI, DISCARD, WATCH, UNWATCH. [`dispatch`](crate::dispatch) runs EXEC.
 
+use everbloom::host::memory;
 use everbloom_commands::command::ALL_KEYS;
 use everbloom_commands::flags::{
     AT_ONCE, CHANGES_SETTINGS, DISCARDS, FAST, Flags, LOADING, NOSCRIPT, SKIP_SLOWLOG, STALE,
@@ -56,20 +57,30 @@ fn watch(call: &mut Call<'_>) -> Result<Reply, Reply> {
         if watches.any(|watch| watch.db == db && watch.name == *key) {
             continue;
         }
-        let reserved = call.session.watches.try_reserve(1);
-        let name = reserved.ok().and_then(|()| copy_of(key).ok());
-        let name = name.ok_or_else(error::out_of_memory)?;
+        // Many small blocks would use the memory that is kept for small ones.
+        if memory::is_short() || call.session.watches.try_reserve(1).is_err() {
+            return Err(error::out_of_memory());
+        }
+        let name = copy_of(key)?;
         let (keyspace, key) = (&call.server.store.keyspace, call.key(key));
         let mut view = Footprint::of([key]).write(keyspace, call.now);
         let present = view.read().contains(key);
         let version = view.shard(key).watch(key);
         drop(view);
-        call.session.watches.push(Watch {
+        let watch = Watch {
             db,
             name,
             version,
             present,
-        });
+        };
+        call.session.watched_bytes += watch.memory();
+        call.session.watches.push(watch);
+        if call.session.watched_bytes > call.settings.client_query_buffer_limit {
+            call.session.closing = true;
+            return Err(Reply::error(
+                "ERR the watched keys are longer than client-query-buffer-limit",
+            ));
+        }
     }
     Ok(Reply::OK)
 }

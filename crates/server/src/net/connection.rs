@@ -39,6 +39,7 @@ pub async fn serve(stream: Incoming, worker: Rc<Worker>, client: Arc<Client>) {
         parser: RequestParser::new(),
         pending: Vec::new(),
         left: None,
+        name_bytes: 0,
         counted: 0,
         worker,
     };
@@ -58,7 +59,9 @@ struct Connection {
     pending: Vec<u8>,
     /// Earlier requests, which wait for the socket to take replies.
     left: Option<Left>,
-    /// Bytes of its buffers, as counted in the server's figures.
+    /// Bytes of the client's names, as last published.
+    name_bytes: usize,
+    /// Bytes of its memory, as counted in the server's figures.
     counted: usize,
     worker: Rc<Worker>,
 }
@@ -480,10 +483,12 @@ impl Connection {
     /// Updates this connection's public state: `unsent` bytes of replies, in a buffer that takes
     /// `held`.
     fn publish(&mut self, now: Now, unsent: usize, held: usize) {
-        self.count_buffers(held);
         let mut state = self.session.publish(now);
         state.query_buffer = self.pending.len();
         state.output_buffer = unsent;
+        self.name_bytes = state.name_bytes();
+        drop(state);
+        self.count_buffers(held);
     }
 
     /// Counts the memory of this connection, with `output` bytes for replies.
@@ -491,7 +496,8 @@ impl Connection {
         let left = self.left.as_ref().map_or(0, |left| left.input.capacity());
         let queued = self.session.transaction.as_ref().map_or(0, |t| t.bytes);
         let input = self.pending.capacity() + self.parser.memory() + left;
-        self.set_counted(input + queued + output);
+        let kept = queued + self.session.watched_bytes + self.name_bytes;
+        self.set_counted(input + kept + output);
     }
 
     /// Usually nothing has changed, and no shared counter is written.

@@ -31,6 +31,9 @@ struct Failing;
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
+/// An allocation of so many bytes or more fails, if it is a large one.
+pub(super) static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
 /// Whether every large allocation fails.
 pub(super) static NONE: AtomicBool = AtomicBool::new(false);
 
@@ -42,7 +45,9 @@ thread_local! {
 fn fails(size: usize) -> bool {
     size >= LARGE
         && !IS_CLIENT.get()
-        && (NONE.load(Ordering::SeqCst) || COUNTDOWN.fetch_sub(1, Ordering::SeqCst) == 1)
+        && (NONE.load(Ordering::SeqCst)
+            || size >= LIMIT.load(Ordering::SeqCst)
+            || COUNTDOWN.fetch_sub(1, Ordering::SeqCst) == 1)
 }
 
 // SAFETY: every block is the system's. Null means that there is no memory.

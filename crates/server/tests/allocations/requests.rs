@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use everbloom_dev::corpus::seeds;
 
-use super::allocator::{LIVE, NONE, PEAK, SHORTENED};
+use super::allocator::{LIMIT, LIVE, NONE, PEAK, SHORTENED};
 use super::*;
 
 #[test]
@@ -283,6 +283,95 @@ fn requests_that_cannot_be_read_are_refused() {
     NONE.store(false, Ordering::SeqCst);
     assert!(reply.as_ref().is_some_and(is_refusal), "{reply:?}");
     assert_eq!(client.number("STRLEN k"), 5 << 20);
+}
+
+/// A name of a key that is not a short one.
+const LONG_NAME_BYTES: usize = 5 << 20;
+
+/// The least allocation that fails: a request with a long name can be read, but there is no memory
+/// for all copies of the name that a command may make.
+const REFUSED_BYTES: usize = 16 << 20;
+
+/// Runs something while large allocations fail.
+fn nearly_full<R>(work: impl FnOnce() -> R) -> R {
+    LIMIT.store(REFUSED_BYTES, Ordering::SeqCst);
+    let result = work();
+    LIMIT.store(usize::MAX, Ordering::SeqCst);
+    result
+}
+
+/// A request, encoded, with a long name in place of `~`.
+fn on_long_name(line: &str) -> Vec<u8> {
+    let mut request = words(line);
+    for word in &mut request {
+        if word.as_slice() == b"~" {
+            *word = vec![b'k'; LONG_NAME_BYTES];
+        }
+    }
+    let mut encoded = Vec::new();
+    encode_request(&request, &mut encoded);
+    encoded
+}
+
+/// A name is copied without a way to fail, so the command is refused before.
+#[test]
+fn commands_on_long_names_are_refused_when_there_is_no_memory_for_copies() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let mut client = Client::of(&running);
+    for line in [
+        "SET ~ v",
+        "MSET short 1 ~ 2",
+        "SETBIT ~ 1 1",
+        "BF.ADD ~ x",
+        "BF.EXISTS ~ x",
+        "CF.ADD ~ x",
+        "COPY short ~",
+        "RENAME short ~",
+        "GET ~",
+        "EXPIRE ~ 100",
+        "WATCH short ~",
+    ] {
+        client.ok("FLUSHALL");
+        client.ok("SET short abc");
+        let (encoded, before) = (on_long_name(line), client.digest());
+        let reply = nearly_full(|| exchange(&mut client, &encoded));
+        assert!(reply.as_ref().is_some_and(is_refusal), "{line}: {reply:?}");
+        assert_eq!(client.digest(), before, "{line}");
+        let info = client.text("CLIENT INFO");
+        assert!(info.contains(" watch=0 "), "{line}: {info}");
+        let reply = exchange(&mut client, &encoded).unwrap();
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+    }
+    // Arguments that are no names of keys may be as long.
+    let encoded = on_long_name("ECHO ~");
+    let reply = nearly_full(|| exchange(&mut client, &encoded)).unwrap();
+    assert!(!reply.is_error());
+}
+
+/// The memory may be gone between MULTI and EXEC.
+#[test]
+fn queued_commands_on_long_names_are_refused_when_there_is_no_memory_for_copies() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let mut client = Client::of(&running);
+    let encoded = on_long_name("SET ~ v");
+    client.ok("MULTI");
+    let queued = exchange(&mut client, &encoded);
+    assert_eq!(queued, Some(Reply::simple("QUEUED")));
+    client.ok("SET short abc");
+    let reply = nearly_full(|| exchange(&mut client, b"EXEC\r\n"));
+    let answers = reply.and_then(Reply::into_elements).unwrap();
+    let [refusal, done] = answers.as_slice() else {
+        panic!("{answers:?}");
+    };
+    assert!(is_refusal(refusal), "{refusal:?}");
+    assert_eq!(*done, Reply::OK);
+    client.ok("MULTI");
+    let reply = nearly_full(|| exchange(&mut client, &encoded));
+    assert!(reply.as_ref().is_some_and(is_refusal), "{reply:?}");
+    assert!(client.error("EXEC").starts_with("EXECABORT "));
+    assert_eq!(client.number("DBSIZE"), 1);
 }
 
 /// Steps in which a block becomes shorter copy it with some allocators.

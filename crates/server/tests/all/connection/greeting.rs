@@ -38,6 +38,10 @@ fn a_password_is_asked_for() {
     let hello = fresh.line("HELLO 3 AUTH default secret SETNAME me");
     assert!(matches!(hello, Reply::Map(_)), "{hello:?}");
     assert_eq!(fresh.line("CLIENT GETNAME"), Reply::bulk("me"));
+    // A wrong option behind AUTH logs nobody in, as in Redis 7.4 and not in 7.0.
+    let mut refused = Client::of(&running);
+    assert!(refused.line("HELLO 3 AUTH default secret X").is_error());
+    assert!(refused.line("PING").is_error());
     // A password that is set later holds for connections that come later.
     let mut old = Client::of(&running);
     old.line("AUTH secret");

@@ -17,6 +17,7 @@ mod beside_redis;
 mod ends;
 mod figures;
 mod greeting;
+mod kept;
 mod settings;
 
 /// Sends both servers the same lines, in which `~` is a space within a word; the replies must have
