@@ -236,27 +236,44 @@ impl Cluster {
         ]);
     }
 
-    /// Moves slots from one primary to another all at once, as Valkey does from 9.0 on.
-    fn migrate_slots(&self, from: usize, to: &str, count: u16) {
-        let mut client = self.nodes[from].client();
+    /// The longest range of slots that a primary has.
+    fn slots(&self, node: usize) -> (u16, u16) {
+        let mut client = self.nodes[node].client();
         let nodes = client.text("CLUSTER NODES");
         let own = nodes.lines().find(|line| line.contains("myself")).unwrap();
         // Behind eight other fields stand its slots: ranges, and single ones.
         let ranges = own.split_whitespace().skip(8);
         let ranges = ranges.filter_map(|range| range.split_once('-'));
         let ranges = ranges.map(|(first, last)| (first.parse().unwrap(), last.parse().unwrap()));
-        let (first, last): (u16, u16) = ranges.max_by_key(|(first, last)| last - first).unwrap();
-        let last = last.min(first + count - 1);
-        client.ok(&format!(
-            "CLUSTER MIGRATESLOTS SLOTSRANGE {first} {last} NODE {to}"
-        ));
-        wait_for("the migration", || {
-            let migrations = elements(client.ok("CLUSTER GETSLOTMIGRATIONS"));
-            let states: Vec<String> = migrations.into_iter().map(state).collect();
-            assert!(!states.iter().any(|state| state == "failed"), "{states:?}");
-            states.iter().all(|state| state == "success")
-        });
+        ranges.max_by_key(|(first, last)| last - first).unwrap()
     }
+
+    /// Moves slots from one primary to another all at once, as Valkey does from 9.0 on.
+    fn migrate_slots(&self, from: usize, to: &str, count: u16) {
+        let (first, last) = self.slots(from);
+        let mut client = self.nodes[from].client();
+        begin_to_migrate(&mut client, (first, last.min(first + count - 1)), to);
+        wait_for("the migration", || has_migrated(&mut client));
+    }
+}
+
+fn begin_to_migrate(client: &mut Client, (first, last): (u16, u16), to: &str) {
+    client.ok(&format!(
+        "CLUSTER MIGRATESLOTS SLOTSRANGE {first} {last} NODE {to}"
+    ));
+}
+
+fn has_migrated(client: &mut Client) -> bool {
+    let migrations = elements(client.ok("CLUSTER GETSLOTMIGRATIONS"));
+    let states: Vec<String> = migrations.into_iter().map(state).collect();
+    assert!(!states.iter().any(|state| state == "failed"), "{states:?}");
+    states.iter().all(|state| state == "success")
+}
+
+/// Whether the host moves slots all at once.
+fn moves_slots_at_once() -> bool {
+    let program = host_program().unwrap();
+    is_valkey(&program) && version(&program) >= (9, 0)
 }
 
 /// In which state a migration is: names and values in turn.
@@ -273,8 +290,7 @@ fn no_acknowledged_add_is_lost() {
         return;
     };
     let ports = cluster.ports();
-    let program = host_program().unwrap();
-    let atomic = is_valkey(&program) && version(&program) >= (9, 0);
+    let atomic = moves_slots_at_once();
     let (stop, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
     let written: Vec<Written> = thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
@@ -344,4 +360,57 @@ fn acknowledged(client: &mut Client) -> u64 {
     let replica = client.info("slave0");
     let offset = replica.split("offset=").nth(1).unwrap();
     offset.split(',').next().unwrap().parse().unwrap()
+}
+
+/// While the keys of a slot are copied, both nodes have the window, and only one may let it forget.
+#[test]
+fn a_window_that_moves_forgets_nothing_too_early() {
+    const WINDOW_SECONDS: u64 = 4;
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    if !moves_slots_at_once() {
+        return;
+    }
+    let primaries = cluster.primaries();
+    let (from, to) = (primaries[0].0, &primaries[1].1);
+    let first = cluster.slots(from).0;
+    let mut names = (0..).map(|number| format!("window:{number}"));
+    let key = names.find(|name| slot(name) == first).unwrap();
+    let mut source = cluster.nodes[from].client();
+    source.ok(&format!(
+        "BF.RESERVE {key} 0.01 1000 WINDOW SECONDS {WINDOW_SECONDS} GENERATIONS 4"
+    ));
+    // The copy takes longer than the window.
+    for number in 0..120 {
+        source.ok(&format!("SET {{{key}}}:{number} value"));
+    }
+    source.ok("CONFIG SET rdb-key-save-delay 50000");
+    begin_to_migrate(&mut source, (first, first), to);
+    let began = Instant::now();
+    let mut client = ClusterClient::new(&cluster.ports());
+    let mut added = Vec::new();
+    while !has_migrated(&mut source) {
+        assert!(began.elapsed() < PATIENCE, "the migration does not end");
+        let (item, at) = (format!("item {}", added.len()), Instant::now());
+        client.call(&key, &words(&["BF.ADD", &key, &item], &[]));
+        added.push((item, at));
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(
+        began.elapsed() > Duration::from_secs(WINDOW_SECONDS),
+        "it was too fast to show anything"
+    );
+    let asked = Instant::now();
+    let remembered = Duration::from_secs(WINDOW_SECONDS - 1);
+    added.retain(|(_, at)| asked - *at < remembered);
+    let items: Vec<String> = added.into_iter().map(|(item, _)| item).collect();
+    let (port, reply) = client.call(&key, &words(&["BF.MEXISTS", &key], &items));
+    assert_ne!(port, cluster.nodes[from].port);
+    let found = elements(reply);
+    let missing = found
+        .iter()
+        .filter(|found| **found != Reply::Integer(1))
+        .count();
+    assert_eq!(missing, 0, "of {} items", items.len());
 }
