@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::{ServerArgs, Url};
-use crate::failure::Failure;
+use crate::failure::{Failure, unless_unread};
 use crate::number::grouped;
 use crate::servers::difference::{Difference, compare};
 use crate::servers::dump::READABLE;
@@ -47,8 +47,9 @@ URL.
 
 Compares Bloom and cuckoo filters of RedisBloom, Redis or Valkey with the everbloom module, and
 everbloom serve: parameters, windows, number of items, every bit or fingerprint. Where all of these
-are equal, it asks both for up to 65 536 random items. It reads both piece by piece, so filters of any size need less than 150 MB of memory here; filters of valkey-bloom are held
-in memory. Keys of other types and expiry are not compared.
+are equal, it asks both for up to 65 536 random items. It reads both piece by piece, so filters of
+any size need less than 150 MB of memory here; filters of valkey-bloom are held in memory. Keys of
+other types and expiry are not compared.
 
 Each filter that differs, or that only one server has, gets a line. While somebody adds items,
 filters that were equal can look different: compare when nobody adds.
@@ -87,8 +88,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         sums: Sums::default(),
     };
     let pattern = args.pattern.as_ref().map(|it| it.as_encoded_bytes());
-    comparison.compare_all(pattern)?;
-    comparison.finish()?;
+    let compared = comparison.compare_all(pattern);
+    // When nobody reads on, a difference was found, or all is counted.
+    unless_unread(compared.and_then(|()| Ok(comparison.finish()?)))?;
     Ok(ExitCode::from(u8::from(comparison.sums.findings() > 0)))
 }
 
@@ -125,17 +127,17 @@ impl Comparison {
                     Finding::Gone => {}
                     Finding::Missing(there) => {
                         let at = self.new.name().to_owned();
-                        self.write(&key, missing(&at, &there), vec![("missing", "new".into())])?;
                         self.sums.only_old += 1;
+                        self.write(&key, missing(&at, &there), vec![("missing", "new".into())])?;
                     }
                     Finding::Different(difference) => {
                         let text = difference.describe([self.old.name(), self.new.name()]);
-                        self.write(&key, text, fields(&difference))?;
                         self.sums.different += 1;
+                        self.write(&key, text, fields(&difference))?;
                     }
                     Finding::Unreadable(why) => {
-                        self.write(&key, format!("cannot be read: {why}"), Vec::new())?;
                         self.sums.different += 1;
+                        self.write(&key, format!("cannot be read: {why}"), Vec::new())?;
                     }
                 }
             }
@@ -146,8 +148,8 @@ impl Comparison {
                 let there = self.old.find(&key).map_err(ended)?;
                 if there != Content::Filter(family) {
                     let at = self.old.name().to_owned();
-                    self.write(&key, missing(&at, &there), vec![("missing", "old".into())])?;
                     self.sums.only_new += 1;
+                    self.write(&key, missing(&at, &there), vec![("missing", "old".into())])?;
                 }
             }
         }
@@ -178,7 +180,8 @@ impl Comparison {
         }
     }
 
-    /// Writes a finding: the name, bytes that are not UTF-8 as `\xff`, the text, and the fields.
+    /// Writes a finding, which is counted: the name, bytes that are not UTF-8 as `\xff`, the text,
+    /// and the fields.
     fn write(&mut self, key: &[u8], text: String, fields: Fields) -> io::Result<()> {
         if self.quiet {
             return Ok(());
@@ -192,7 +195,7 @@ impl Comparison {
         let all = named.into_iter().chain(fields);
         let all: Map<_, _> = all.map(|(name, value)| (name.to_owned(), value)).collect();
         let lead = match self.sums.findings() {
-            0 => "{\"differences\":[\n",
+            1 => "{\"differences\":[\n",
             _ => ",\n",
         };
         write!(self.out, "{lead}{}", Value::from(all))

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use everbloom::host::LayeredFilter;
 use everbloom_commands::bf::dump::piece;
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use crate::filter::{OwnFilter, of_pieces};
 use crate::filter_file::{FilterFile, name_beside};
 use crate::number::grouped;
+use crate::records::signals::Signals;
 
 /// Convert a filter file to pieces for BF.LOADCHUNK, or pieces or a key of an RDB file to a file
 #[derive(clap::Args, Debug)]
@@ -47,7 +49,8 @@ A filter of DCSO's bloom or of Guava cannot be converted, because each program p
 item elsewhere, and no filter knows its items. `check` reads it as it is, and `build --format dcso`
 makes a filter for DCSO's bloom of the items themselves.
 
-Exit code: 0 when OUT is written, 2 for an error; then OUT is as it was.
+Exit code: 0 when OUT is written, 2 for an error, 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP;
+then OUT is as it was.
 
 Examples:
   everbloom convert seen.pieces seen.bloom
@@ -64,6 +67,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             to.display()
         )));
     }
+    // First, because what is new exists during the run and is removed at its end.
+    let signals = Signals::catch(Arc::default())?;
     if from.is_dir() || args.key.is_some() {
         let mut out = FilterFile::open(to)?;
         out.check_is_of(None)?;
@@ -71,36 +76,64 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Some(key) => read_key(from, key, args.db)?,
             None => read_pieces(from)?,
         });
+        if let Some(code) = signals.exit_code() {
+            return Ok(ExitCode::from(code));
+        }
         out.save(|to| filter.write_to(to))?;
         return Ok(ExitCode::SUCCESS);
     }
-    write_folder(&FilterFile::look(from)?.into(), to)?;
-    Ok(ExitCode::SUCCESS)
+    let ended = write_folder(&FilterFile::look(from)?.into(), to, &signals)?;
+    Ok(ended.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// Writes the pieces into a folder that has its name only when all are there.
-fn write_folder(filter: &LayeredFilter, folder: &Path) -> Result<(), Failure> {
+/// Writes the pieces into a folder that has its name only when all are there. Returns the exit code
+/// if a signal ends it before.
+fn write_folder(
+    filter: &LayeredFilter,
+    folder: &Path,
+    signals: &Signals,
+) -> Result<Option<u8>, Failure> {
     if folder.exists() {
         return Err(Failure::Other(format!(
             "{} is there already; name a new folder",
             folder.display()
         )));
     }
-    let new = name_beside(folder);
-    // A run that was killed may have left it.
-    let _ = fs::remove_dir_all(&new);
-    fs::create_dir(&new).map_err(|error| Failure::of_file("make the folder", &new, error))?;
-    let written = write_pieces(filter, &new).and_then(|()| fs::rename(&new, folder));
-    if written.is_err() {
+    let new = make_beside(folder)?;
+    let written = write_pieces(filter, &new, signals);
+    let written = written.and_then(|()| match signals.exit_code() {
+        None => fs::rename(&new, folder).map(|()| None),
+        ended => Ok(ended),
+    });
+    if !matches!(written, Ok(None)) {
         // Ignore the error: the first one tells more.
         let _ = fs::remove_dir_all(&new);
     }
     written.map_err(|error| Failure::of_file("write to", folder, error))
 }
 
-fn write_pieces(filter: &LayeredFilter, folder: &Path) -> io::Result<()> {
+/// Makes a folder that is of this run alone: another may write the same one now.
+fn make_beside(folder: &Path) -> Result<PathBuf, Failure> {
+    let mut number = 0_u32;
+    loop {
+        let mut new = name_beside(folder).into_os_string();
+        new.push(format!("-{number}"));
+        let new = PathBuf::from(new);
+        match fs::create_dir(&new) {
+            Ok(()) => return Ok(new),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(Failure::of_file("make the folder", &new, error)),
+        }
+    }
+}
+
+/// Writes the pieces, or some when a signal comes.
+fn write_pieces(filter: &LayeredFilter, folder: &Path, signals: &Signals) -> io::Result<()> {
     let mut iterator = 0;
     while let Some((next, data)) = piece(filter, iterator) {
+        if signals.exit_code().is_some() {
+            break;
+        }
         // With zeros, so that every listing has them in order.
         fs::write(folder.join(format!("{next:020}")), data)?;
         iterator = next;

@@ -81,10 +81,22 @@ impl Failure {
     /// 2 for every error. 1 is an answer of the subcommand, as in grep.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            // The reader of our output has ended, as in `| head`. This is not an error.
-            Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+            failure if failure.is_unread() => 0,
             _ => 2,
         }
+    }
+
+    /// Whether the reader of our output has ended, as in `| head`. This is not an error.
+    fn is_unread(&self) -> bool {
+        matches!(self, Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// For a subcommand whose exit code is its answer: that stays, though nobody reads the rest.
+pub(crate) fn unless_unread(written: Result<(), Failure>) -> Result<(), Failure> {
+    match written {
+        Err(failure) if failure.is_unread() => Ok(()),
+        written => written,
     }
 }
 
@@ -110,5 +122,8 @@ mod tests {
         assert_eq!(Failure::Ended("closed".into()).exit_code(), 2);
         let pipe = io::Error::from(io::ErrorKind::BrokenPipe);
         assert_eq!(Failure::Io(pipe).exit_code(), 0);
+        let written = |kind| unless_unread(Err(Failure::Io(io::Error::from(kind))));
+        assert!(written(io::ErrorKind::BrokenPipe).is_ok());
+        assert!(written(io::ErrorKind::StorageFull).is_err());
     }
 }

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::filter::{OwnFilter, of_pieces};
 use crate::filter_file::FilterFile;
 use crate::progress::Progress;
+use crate::records::signals::Signals;
 use crate::servers::difference::Change;
 use crate::servers::dump::{Header, PieceReader, READABLE, WRITABLE, header_of};
 use crate::servers::family::Family;
@@ -28,7 +29,13 @@ pub(super) struct Remote {
 }
 
 /// Saves the filter of a key in a file. Returns its bytes, and whether it changed meanwhile.
-pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool), Failure> {
+/// An error ends it after a signal, too.
+pub(super) fn save(
+    from: &Remote,
+    path: &Path,
+    args: &Args,
+    signals: &Signals,
+) -> Result<(u64, bool), Failure> {
     let progress = Progress::of_filters(args.quiet);
     let mut file = FilterFile::open(path)?;
     file.check_is_of(None)?;
@@ -39,7 +46,7 @@ pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool
         )));
     }
     let mut server = Server::connect(&from.url, &args.server, READABLE)?;
-    let (filter, bytes, changed) = fetch(&mut server, &from.key, &progress)?;
+    let (filter, bytes, changed) = fetch(&mut server, &from.key, (&progress, signals))?;
     let filter = OwnFilter::from(filter);
     file.save(|to| filter.write_to(to))?;
     Ok((bytes, changed))
@@ -49,7 +56,7 @@ pub(super) fn save(from: &Remote, path: &Path, args: &Args) -> Result<(u64, bool
 fn fetch(
     server: &mut Server,
     key: &[u8],
-    progress: &Progress,
+    (progress, signals): (&Progress, &Signals),
 ) -> Result<(LayeredFilter, u64, bool), Failure> {
     match server.find(key)? {
         Content::Filter(Family::Bloom) => {}
@@ -67,7 +74,7 @@ fn fetch(
             return Err(server.odd("BF.SCANDUMP"));
         };
         progress.begin("copying", header.length);
-        let read = match read(server, key, &header, parts, progress) {
+        let read = match read(server, key, (&header, parts), (progress, signals)) {
             Err(failure @ Failure::Other(_)) => return Err(failure),
             read => read,
         };
@@ -86,12 +93,14 @@ fn fetch(
 fn read(
     server: &mut Server,
     key: &[u8],
-    header: &Header,
-    parts: &FilterParts,
-    progress: &Progress,
+    (header, parts): (&Header, &FilterParts),
+    (progress, signals): (&Progress, &Signals),
 ) -> Result<LayeredFilter, Failure> {
     let mut reader = PieceReader::new(server, key, header, header.all())?;
     let next = || {
+        if signals.exit_code().is_some() {
+            return Err(Failure::other("a signal ended it"));
+        }
         let piece = reader.next(server)?;
         progress.advance(piece.as_ref().map_or(0, Vec::len));
         Ok(piece)

@@ -12,15 +12,17 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everbloom_plot::label;
 use everbloom_resp::quoted;
 
 use crate::client::{ServerArgs, Url, is_url};
-use crate::failure::Failure;
+use crate::failure::{Failure, unless_unread};
 use crate::number::grouped;
 use crate::progress::Progress;
+use crate::records::signals::Signals;
 use crate::servers::dump::{READABLE, WRITABLE};
 use crate::servers::server::Server;
 use crate::servers::walk::Walk;
@@ -65,12 +67,13 @@ valkey-bloom are copied from it, not to it, and each is held in memory. Blocked 
 everbloom) do not go to RedisBloom. Of a Cluster, give each primary as FROM in turn, and any as TO.
 
 Nobody sees half a filter. Each one is loaded under a temporary name (KEY:everbloom-copy:...), read
-back and compared, and then renamed. Both servers are also asked for up to 65 536 random items. What a killed copy left expires after ten minutes.
+back and compared, and then renamed. Both servers are also asked for up to 65 536 random items. What
+a killed copy left expires after ten minutes.
 
 At the destination, a key that
   does not exist                        gets the filter
-  holds an equal filter                 is skipped: after a copy that ended early, run the same
-                                        command again, and it copies the rest
+  holds an equal filter                 only expires when the source does: after a copy that ended
+                                        early, run the same command again, and it copies the rest
   holds an earlier state of the filter  is replaced, if nobody changes it meanwhile
   holds anything else                   stays as it is, and is named; --replace overwrites it
 
@@ -159,8 +162,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             refused("--match is for two servers; a file has one filter")
         }
         [Side::Key(from), Side::File(to)] => {
-            let (bytes, changed) = file::save(&from, &to, args)?;
-            copied_one(args, began, bytes, changed)
+            // First, because the new file exists during the run and is removed at its end.
+            let signals = Signals::catch(Arc::default())?;
+            match (file::save(&from, &to, args, &signals), signals.exit_code()) {
+                (Err(_), Some(code)) => Ok(ExitCode::from(code)),
+                (saved, _) => {
+                    let (bytes, changed) = saved?;
+                    copied_one(args, began, bytes, changed)
+                }
+            }
         }
         [Side::File(from), Side::Key(to)] => {
             let bytes = file::load(&from, &to, args)?;
@@ -202,14 +212,14 @@ fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> 
     if outcome.is_ok() {
         tally.databases = source.other_databases();
     }
-    let code = tally.print(args.quiet && outcome.is_ok())?;
+    let code = tally.print(args.quiet && outcome.is_ok());
     outcome.map_err(|failure| {
         failure.then(
             "\nEvery filter at the destination is whole. Run the same command again: it copies the \
              rest.",
         )
     })?;
-    Ok(code)
+    code
 }
 
 /// Copies filter after filter. Returns the failure that ends it all.
@@ -267,7 +277,7 @@ impl Tally {
     fn print(&self, quiet: bool) -> Result<ExitCode, Failure> {
         let is_complete = self.failed == 0 && self.changed == 0;
         if !(quiet && is_complete) {
-            write!(io::stdout(), "{self}")?;
+            unless_unread(write!(io::stdout(), "{self}").map_err(Failure::from))?;
         }
         Ok(ExitCode::from(u8::from(!is_complete)))
     }

@@ -158,7 +158,7 @@ impl Transfer<'_> {
         progress.begin("comparing", 0);
         let outcome = match self.target(key, family) {
             Ok(Some(target)) => self.load_and_publish(filter, target, progress),
-            Ok(None) => Ok(Outcome::Present),
+            Ok(None) => self.keep_end(key).map(|()| Outcome::Present),
             Err(failure) => Err(failure),
         };
         if !matches!(outcome, Ok(Outcome::Copied { .. })) {
@@ -203,6 +203,44 @@ impl Transfer<'_> {
         Err(Failure::Filter(format!(
             "the destination holds {there}; --replace overwrites it"
         )))
+    }
+
+    /// Lets an equal filter at the destination, which is watched, live as long as at the source.
+    fn keep_end(&mut self, key: &[u8]) -> Result<(), Failure> {
+        let mut ends = [None; 2];
+        for (end, server) in ends
+            .iter_mut()
+            .zip([&mut *self.source, &mut *self.destination])
+        {
+            server.prepare(&[b"PTTL", key]);
+            server.flush()?;
+            *end = take_end(server)?;
+        }
+        let [Some(wanted), Some(there)] = ends else {
+            // It is gone by now.
+            return Ok(());
+        };
+        if is_same_moment(wanted, there) {
+            return Ok(());
+        }
+        self.destination.prepare(&[b"MULTI"]);
+        live_until(self.destination, key, wanted);
+        self.destination.prepare(&[b"EXEC"]);
+        self.destination.flush()?;
+        let replies = [(); 3].map(|()| self.destination.reply());
+        let [begun, queued, done] = replies;
+        for reply in [begun?, queued?] {
+            self.destination.accepted(reply, "MULTI and PEXPIRE")?;
+        }
+        match done?.into_elements().as_deref() {
+            Some([Reply::Error(text)]) => Err(Failure::Filter(format!(
+                "the destination does not let it expire as at the source ({text})"
+            ))),
+            Some(_) => Ok(()),
+            None => Err(Failure::filter(
+                "somebody changed it at the destination meanwhile, so it expires there as before",
+            )),
+        }
     }
 
     fn unwatch(&mut self) -> Result<(), Failure> {
@@ -356,13 +394,8 @@ impl Transfer<'_> {
         self.source.prepare(&[b"PTTL", key]);
         ask_for_header(self.source, key, family);
         self.source.flush()?;
-        let end = match self.source.demand("PTTL")?.as_integer() {
-            Some(-2) => return Ok(None),
-            Some(-1) => None,
-            Some(left @ 0..) => {
-                Instant::now().checked_add(Duration::from_millis(left.unsigned_abs()))
-            }
-            _ => return Err(self.source.odd("PTTL")),
+        let Some(end) = take_end(self.source)? else {
+            return Ok(None);
         };
         Ok(Some((take_header(self.source, key, family)?, end)))
     }
@@ -379,6 +412,39 @@ impl Transfer<'_> {
         self.source.flush()?;
         self.source.demand("MULTI")?;
         Ok(!self.source.demand("EXEC")?.is_null())
+    }
+}
+
+/// When a server deletes a key, if it does: its answer to PTTL. `None` when the key is gone.
+fn take_end(server: &mut Server) -> Result<Option<Option<Instant>>, Failure> {
+    match server.demand("PTTL")?.as_integer() {
+        Some(-2) => Ok(None),
+        Some(-1) => Ok(Some(None)),
+        Some(left @ 0..) => {
+            let left = Duration::from_millis(left.unsigned_abs());
+            Ok(Some(Instant::now().checked_add(left)))
+        }
+        _ => Err(server.odd("PTTL")),
+    }
+}
+
+/// Whether two keys are deleted at the same time, or both are not. Two questions take a moment.
+fn is_same_moment(one: Option<Instant>, other: Option<Instant>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.max(other) - one.min(other) < Duration::from_secs(1),
+        (one, other) => one == other,
+    }
+}
+
+/// Prepares a request that lets a key live until then.
+fn live_until(destination: &mut Server, key: &[u8], end: Option<Instant>) {
+    match end.map(|end| end.saturating_duration_since(Instant::now())) {
+        Some(left) => {
+            // 0 would delete it, and the requests behind would fail.
+            let left = left.as_millis().max(1).to_string();
+            destination.prepare(&[b"PEXPIRE", key, left.as_bytes()]);
+        }
+        None => destination.prepare(&[b"PERSIST", key]),
     }
 }
 
@@ -487,18 +553,22 @@ pub(super) fn read_back(
     progress: &Progress,
 ) -> Result<(), Failure> {
     let (temporary, family) = (filter.temporary, filter.family);
-    keep(destination, temporary);
     ask_for_header(destination, temporary, family);
     destination.flush()?;
-    destination.demand("PEXPIRE")?;
-    let same = take_header(destination, temporary, family)?.bytes == header.bytes;
+    let there = take_header(destination, temporary, family)?;
     let mut digest = CRC.digest();
-    let mut reader = PieceReader::new(destination, temporary, header, header.all())?;
-    while let Some(piece) = reader.next(destination)? {
+    let mut reader = PieceReader::new(destination, temporary, &there, there.all())?;
+    loop {
+        // Its reply comes behind that of the piece that was asked for before.
+        keep(destination, temporary);
+        destination.flush()?;
+        let piece = reader.next(destination)?;
+        destination.demand("PEXPIRE")?;
+        let Some(piece) = piece else { break };
         digest.update(&piece);
         progress.advance(piece.len());
     }
-    if same && digest.finalize() == sent.finalize() {
+    if there.bytes == header.bytes && digest.finalize() == sent.finalize() {
         return Ok(());
     }
     Err(Failure::filter(
@@ -514,23 +584,15 @@ pub(super) fn publish(
     end: Option<Instant>,
 ) -> Result<bool, Failure> {
     let CopiedKey { key, temporary, .. } = filter;
-    let left = end.map(|end| end.saturating_duration_since(Instant::now()).as_millis());
-    if left == Some(0) {
+    if end.is_some_and(|end| end <= Instant::now()) {
         return Ok(false);
     }
     let rename: &[u8] = match target {
         Target::Vacant => b"RENAMENX",
         _ => b"RENAME",
     };
-    let left = left.map(|left| left.to_string());
     destination.prepare(&[b"MULTI"]);
-    match &left {
-        Some(left) => {
-            let expire: [&[u8]; 3] = [b"PEXPIRE", temporary, left.as_bytes()];
-            destination.prepare(&expire);
-        }
-        None => destination.prepare(&[b"PERSIST", temporary]),
-    }
+    live_until(destination, temporary, end);
     destination.prepare(&[rename, temporary, key]);
     destination.prepare(&[b"EXEC"]);
     destination.flush()?;

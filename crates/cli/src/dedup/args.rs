@@ -65,8 +65,8 @@ rate hold. A record is remembered when it was written to standard output: when t
 run prints the rest.
 
 With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.
-After thirty days and a quarter of them at the latest it is printed again. --capacity is the number
-of records that are new in that time. Later runs know the window.
+It is printed again after 37.5 days at the latest. --capacity is the number of records that are new
+in that time. Later runs know the window.
 
 With --key, any server with BF.RESERVE and BF.MADD will do. The filter is made when it is missing.
 Otherwise its parameters hold, and --capacity and --error-rate have no effect. Without --capacity it

@@ -102,6 +102,73 @@ fn cuckoo_filters_that_are_there_already() {
     compare(old.port, new.port, &[]).success();
 }
 
+/// What a second copy does with expiries, when nothing else has changed.
+fn takes_over_expiries(old: &Server, destination: &mut Client, to: u16) {
+    let mut a = old.client();
+    for key in ["equal", "further"] {
+        a.ok(&format!("BF.RESERVE {key} 0.01 100"));
+    }
+    a.ok("CF.ADD cuckoo x");
+    let mut each = |command: &str, last: &str| {
+        for key in ["equal", "cuckoo", "further"] {
+            a.ok(format!("{command} {key} {last}").trim_end());
+        }
+    };
+    each("PEXPIRE", "1000000");
+    copy(old.port, to, &[]).success();
+    destination.ok("BF.ADD further mine");
+    let mut copied_again = || {
+        let outcome = copy(old.port, to, &[]);
+        assert_code(&outcome, 1);
+        let line = "\n2 filters skipped: equal at the destination\n";
+        assert!(outcome.stdout.contains(line), "{outcome:?}");
+        let there = destination.number("PTTL further");
+        assert!((900_000..1_000_001).contains(&there), "{there}");
+        ["equal", "cuckoo"].map(|key| destination.number(&format!("PTTL {key}")))
+    };
+
+    each("PERSIST", "");
+    assert_eq!(copied_again(), [-1, -1]);
+    for milliseconds in [800_000_i64, 600_000] {
+        each("PEXPIRE", &milliseconds.to_string());
+        for there in copied_again() {
+            let near = milliseconds - 100_000..=milliseconds;
+            assert!(near.contains(&there), "{there}");
+        }
+    }
+}
+
+#[test]
+fn an_equal_filter_expires_as_at_the_source() {
+    let (old, new) = (server(), server());
+    takes_over_expiries(&old, &mut new.client(), new.port);
+    let Some(host) = redis(&[]) else { return };
+    old.client().ok("FLUSHALL");
+    let mut client = Client::connect(host.addr);
+    takes_over_expiries(&old, &mut client, host.addr.port());
+}
+
+/// An expiry does not go to what the destination holds by then.
+#[test]
+fn a_filter_that_changes_meanwhile_keeps_its_expiry() {
+    let (old, new) = (server(), server());
+    old.client().ok("BF.ADD equal x");
+    copy(old.port, new.port, &[]).success();
+    old.client().ok("PEXPIRE equal 1000000");
+    let port = new.port;
+    let changing = super::windows::proxy(port, move |words, reply| {
+        if reply.is_none() && words[0] == b"PTTL" {
+            let mut client = Client::connect(("127.0.0.1", port));
+            client.ok("BF.ADD equal mine");
+        }
+    });
+    let outcome = copy(old.port, changing, &[]);
+    assert_code(&outcome, 1);
+    let why = "somebody changed it at the destination meanwhile, so it expires there as before";
+    assert!(outcome.stderr.contains(why), "{outcome:?}");
+    assert_eq!(new.client().number("PTTL equal"), -1);
+}
+
 /// What happens at the destination between the comparison and the renaming.
 #[test]
 fn what_changes_meanwhile_is_not_overwritten() {

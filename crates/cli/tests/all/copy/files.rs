@@ -1,9 +1,10 @@
 //! One filter from a file to a key, and back.
 
+use super::windows::{is_piece, proxy};
 use super::*;
 use crate::support::on_terminal;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 fn to_key(port: u16, key: &str) -> String {
     format!("{}#{key}", url(port))
@@ -166,6 +167,49 @@ fn what_has_no_file_or_no_filter_is_said() {
         assert!(!folder.join("new.bloom").exists());
     }
     assert_eq!(client.number("DBSIZE"), 3);
+}
+
+#[test]
+fn a_signal_leaves_the_file_as_it_was() {
+    let (server, folder) = (server(), folder("copy-signals"));
+    // Two pieces.
+    server.client().ok("BF.RESERVE large 0.01 15000000");
+    fs::write(folder.join("in"), "a\n").unwrap();
+    within(&folder, &["build", "-q", "old.bloom", "in"]).success();
+    let before = fs::read(folder.join("old.bloom")).unwrap();
+    for (signal, code, file) in [
+        ("INT", 130, "old.bloom"),
+        ("TERM", 143, "new.bloom"),
+        ("HUP", 129, "new.bloom"),
+    ] {
+        let (tell, told) = mpsc::channel::<u32>();
+        let told = Mutex::new(told);
+        let port = proxy(server.port, move |words, reply| {
+            // Only the first piece finds a number in the channel.
+            if reply.is_none()
+                && is_piece(words)
+                && let Ok(process) = told.lock().unwrap().recv()
+            {
+                run(Command::new("kill").args(["-s", signal, &process.to_string()])).success();
+                // The thread for the signals needs a moment.
+                thread::sleep(Duration::from_millis(500));
+            }
+        });
+        let mut copy = command("copy", &to_key(port, "large"), file, &["--replace"]);
+        copy.current_dir(&folder);
+        copy.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = copy.spawn().unwrap();
+        tell.send(child.id()).unwrap();
+        drop(tell);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{signal}: {ended:?}");
+        assert_eq!((&*ended.stdout, &*ended.stderr), (&[][..], &[][..]));
+        let left = fs::read_dir(&folder).unwrap();
+        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["in", "old.bloom"]);
+        assert!(fs::read(folder.join("old.bloom")).unwrap() == before);
+    }
 }
 
 /// Of a server that takes the header and then no piece, nobody sees half a filter.

@@ -13,6 +13,7 @@ mod differences;
 mod files;
 mod interrupted;
 mod kinds;
+mod output;
 mod valkey;
 mod windows;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Passes requests on to a server, and its replies back. `change` sees each request before it is
 /// sent, and each reply.
-fn proxy(
+pub(super) fn proxy(
     port: u16,
     change: impl Fn(&[Vec<u8>], Option<&mut Reply>) + Send + Sync + 'static,
 ) -> u16 {
@@ -45,7 +45,7 @@ fn proxy(
     proxied
 }
 
-fn is_piece(words: &[Vec<u8>]) -> bool {
+pub(super) fn is_piece(words: &[Vec<u8>]) -> bool {
     words[0] == b"BF.SCANDUMP" && words[2] != b"0"
 }
 
@@ -157,6 +157,24 @@ fn full_window(client: &mut Client) {
         add(client, "w", generation * 500..(generation + 1) * 500);
         client.ok("BF.ADVANCE w");
     }
+}
+
+/// The pieces of several layers have different lengths, so few numbers of bytes are the end of one.
+#[test]
+fn large_layers_are_read_back() {
+    let (old, new) = (server(), server());
+    let mut client = old.client();
+    client.ok("BF.RESERVE w 0.01 60000000 WINDOW ITEMS");
+    for generation in 0..4 {
+        add(&mut client, "w", generation * 10..(generation + 1) * 10);
+        client.ok("BF.ADVANCE w");
+    }
+    let size = client.ok("BF.INFO w SIZE").into_elements().unwrap();
+    assert!(size[0].as_integer().unwrap() > 80_000_000, "{size:?}");
+    let text = copy(old.port, new.port, &[]).success();
+    assert!(text.starts_with("1 filter copied"), "{text}");
+    assert_eq!(found(&mut new.client(), "w", 10..40), 30);
+    compare(old.port, new.port, &[]).success();
 }
 
 #[test]

@@ -1,21 +1,32 @@
 //! `convert`: pieces, and keys of RDB files.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
+use everbloom_dev::{PATIENCE, wait_for};
 use serde_json::Value;
 
 use super::{everbloom, folder_with, names, refused, with_input};
-use crate::support::{Server, root};
+use crate::support::{EVERBLOOM, Server, root, run};
 
-/// The pieces of a folder, in order.
-fn pieces(folder: &Path) -> Vec<(String, Vec<u8>)> {
+/// The names in a folder, in order.
+fn entries(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = names
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort_unstable();
-    let pieces = names.into_iter();
+    names
+}
+
+/// The pieces of a folder, in order.
+fn pieces(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let pieces = entries(folder).into_iter();
     pieces
         .map(|name| (name.clone(), fs::read(folder.join(name)).unwrap()))
         .collect()
@@ -87,17 +98,88 @@ fn a_filter_goes_to_a_server_in_pieces_and_back() {
 fn the_name_of_a_folder_of_pieces_may_end_in_a_slash() {
     let folder = folder_with("files-slash", &[("in", b"a\n")]);
     everbloom(&folder, &["build", "-q", "f.bloom", "in"]).success();
-    // A run that was killed has left it.
-    let leftover = folder.join(".pieces.everbloom-new");
-    fs::create_dir(&leftover).unwrap();
-    fs::write(leftover.join("1"), "half").unwrap();
     everbloom(&folder, &["convert", "pieces/", "f.bloom"]).success();
-    assert!(!leftover.exists());
+    assert_eq!(entries(&folder), ["f.bloom", "in", "pieces"]);
     everbloom(&folder, &["convert", "g.bloom", "pieces/"]).success();
     let [before, after] = ["f.bloom", "g.bloom"].map(|it| fs::read(folder.join(it)).unwrap());
     assert!(before == after);
     let taken = everbloom(&folder, &["convert", "pieces/", "f.bloom"]);
     refused(&taken, &["pieces/ is there already"]);
+}
+
+#[test]
+fn nothing_is_left_beside_the_pieces() {
+    let folder = folder_with("files-beside", &[("in", b"a\n")]);
+    let build = ["build", "-q", "-c", "1000000", "f.bloom", "in"];
+    everbloom(&folder, &build).success();
+    everbloom(&folder, &["convert", "pieces", "f.bloom"]).success();
+    assert_eq!(entries(&folder), ["f.bloom", "in", "pieces"]);
+
+    // Another run writes the same folder now.
+    let other = folder.join(".new.everbloom-new-0");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("1"), "half").unwrap();
+    everbloom(&folder, &["convert", "new", "f.bloom"]).success();
+    assert_eq!(entries(&other), ["1"]);
+    assert_eq!(fs::read(other.join("1")).unwrap(), b"half");
+    assert!(pieces(&folder.join("new")) == pieces(&folder.join("pieces")));
+
+    // The disk is full in the middle of a piece.
+    let before = entries(&folder);
+    let limited = "trap '' XFSZ; ulimit -f 100; exec \"$@\"";
+    let failed = run(Command::new("sh")
+        .args(["-c", limited, "sh", EVERBLOOM])
+        .args(["convert", "more", "f.bloom"])
+        .current_dir(&folder));
+    refused(&failed, &["cannot write to more"]);
+    assert_eq!(entries(&folder), before);
+}
+
+/// The input is a pipe, so the run still reads when the signal comes.
+#[test]
+fn a_signal_during_convert_leaves_things_as_they_were() {
+    let golden = root().join("crates/files/tests/golden/valkey-bloom");
+    let told = fs::read_to_string(golden.join("filters.jsonl")).unwrap();
+    let told: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    let key = told["key"].as_str().unwrap();
+    let rdb = fs::read(golden.join("dump.rdb")).unwrap();
+    let folder = folder_with("files-convert-signals", &[("in", b"a\n")]);
+    everbloom(&folder, &["build", "-q", "old.bloom", "in"]).success();
+    let before = fs::read(folder.join("old.bloom")).unwrap();
+    let pipe = folder.join("pipe.rdb");
+    run(Command::new("mkfifo").arg(&pipe)).success();
+    for (signal, code, file) in [
+        ("INT", 130, "old.bloom"),
+        ("TERM", 143, "new.bloom"),
+        ("HUP", 129, "new.bloom"),
+    ] {
+        let mut convert = Command::new(EVERBLOOM)
+            .args(["convert", "--key", key, file, "pipe.rdb"])
+            .current_dir(&folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A pipe is opened when both sides open it: then the run has locked its output.
+        let (opened, input) = mpsc::channel();
+        let path = pipe.clone();
+        thread::spawn(move || opened.send(File::options().write(true).open(path).unwrap()));
+        let mut input = input.recv_timeout(PATIENCE).unwrap();
+        run(Command::new("kill").args(["-s", signal, &convert.id().to_string()])).success();
+        // The thread for the signals needs a moment.
+        thread::sleep(Duration::from_millis(500));
+        // Ignore the error: a run that has ended too early reads nothing.
+        let _ = input.write_all(&rdb);
+        drop(input);
+        wait_for("the end of the run", || {
+            convert.try_wait().unwrap().is_some()
+        });
+        let ended = convert.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{signal}: {ended:?}");
+        assert_eq!((&*ended.stdout, &*ended.stderr), (&[][..], &[][..]));
+        assert_eq!(entries(&folder), ["in", "old.bloom", "pipe.rdb"]);
+        assert!(fs::read(folder.join("old.bloom")).unwrap() == before);
+    }
 }
 
 #[test]
