@@ -59,15 +59,18 @@ pub enum Error {
         /// The value of the key.
         found: String,
     },
-    /// One part of a filter exists and another is missing. A program that used the rest would treat
+    /// One part of a filter exists and another is missing, or not whole: it was lost, and an item has
+    /// made it again. A program that used the rest would treat
     /// known items as new.
-    #[error("of the filter {name:?} the key {present:?} is there, and {missing:?} is missing")]
+    #[error(
+        "of the filter {name:?} the key {present:?} is there, and {missing:?} is not, or not whole"
+    )]
     Incomplete {
         /// The filter.
         name: String,
         /// A key that exists.
         present: String,
-        /// A key that is missing.
+        /// A key that is missing, or not whole.
         missing: String,
     },
     /// Keys of a spread filter are missing: a node without persistence was restarted, say, or a key

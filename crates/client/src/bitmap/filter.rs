@@ -19,7 +19,8 @@ use crate::{BatchError, Error};
 /// filters that other programs made.
 ///
 /// A server that evicts keys when its memory is full may evict the bits, too. Their items are then
-/// lost, and `create` and `open` return an error. Choose an eviction policy or a memory limit that
+/// lost, and `create` and `open` return an error, until somebody who goes on adding happens to set
+/// the last bits of the array again. Choose an eviction policy or a memory limit that
 /// protects the bits.
 ///
 /// ```

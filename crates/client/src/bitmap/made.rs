@@ -150,24 +150,26 @@ impl BitmapFilter {
             .cmd("GET")
             .arg(self.parameters.as_ref());
         let otherwise = self.first_if_otherwise()?;
+        // A key that was lost and made again by an item is shorter, unless that has the last byte.
         for bits in self.bits.iter().chain([&otherwise]) {
-            pipeline.cmd("EXISTS").arg(bits);
+            pipeline.cmd("STRLEN").arg(bits);
         }
         let replies = ask(wire, &self.name, &pipeline).await?;
         let text: Option<String> = read(replies.first())?;
-        let mut exist = vec![text.is_some()];
+        let mut lengths = vec![text.as_ref().map_or(0, |_| u64::MAX)];
         for reply in replies.iter().skip(1) {
-            exist.push(read(Some(reply))?);
+            lengths.push(read(Some(reply))?);
         }
-        let is_otherwise = exist.pop() == Some(true);
+        let is_otherwise = lengths.pop() > Some(0);
+        let whole = self.layout.bits.div_ceil(8);
         let keys = self.parameters.iter().chain(&self.bits);
-        let first = |there: bool| {
-            let mut keys = keys.clone().zip(&exist);
-            keys.find_map(|(key, exists)| (*exists == there).then(|| key.clone()))
+        let first = |is_it: &dyn Fn(u64) -> bool| {
+            let mut keys = keys.clone().zip(&lengths);
+            keys.find_map(|(key, length)| is_it(*length).then(|| key.clone()))
         };
         Ok(Found {
-            present: first(true).or_else(|| is_otherwise.then_some(otherwise)),
-            missing: first(false),
+            present: first(&|length| length > 0).or_else(|| is_otherwise.then_some(otherwise)),
+            missing: first(&|length| length < whole),
             text,
         })
     }
@@ -208,6 +210,6 @@ struct Found {
     /// The first of its keys that exists, beginning with that of its parameters. If it has none,
     /// that of a filter of its name in another number of keys.
     present: Option<String>,
-    /// The first that does not.
+    /// The first that does not, or not with all its bits.
     missing: Option<String>,
 }

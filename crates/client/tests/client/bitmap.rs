@@ -136,6 +136,35 @@ fn half_a_filter_is_none() {
     }
 }
 
+/// Bits that a server evicts are made again by the next item, up to its last bit.
+#[test]
+fn bits_that_an_item_made_again_are_not_a_filter() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        let seen = BitmapFilter::create(&mut connection, "seen", 100_000, 0.01).unwrap();
+        assert!(seen.add(&mut connection, "a").unwrap());
+        let mut lose = redis::cmd("DEL");
+        lose.arg("seen").exec(&mut connection).unwrap();
+        assert!(seen.add(&mut connection, "b").unwrap());
+        for outcome in [
+            BitmapFilter::open(&mut connection, "seen"),
+            BitmapFilter::create(&mut connection, "seen", 100_000, 0.01),
+        ] {
+            match outcome {
+                Err(Error::Incomplete { missing, .. }) => assert_eq!(missing, "seen"),
+                other => panic!("{}: {other:?}", host.name),
+            }
+        }
+        // A filter that is open already goes on.
+        let known = seen.contains_all(&mut connection, &["a", "b"]).unwrap();
+        assert_eq!(known, [false, true], "{}", host.name);
+        assert!(!seen.add(&mut connection, "b").unwrap());
+        assert_eq!(seen.count(&mut connection).unwrap(), 1);
+        seen.clear(&mut connection).unwrap();
+        assert_eq!(BitmapFilter::open(&mut connection, "seen").unwrap(), seen);
+    }
+}
+
 /// Without parameters nothing says how many keys it has.
 #[test]
 fn a_filter_in_other_keys_is_noticed_without_its_parameters() {
