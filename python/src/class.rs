@@ -97,15 +97,15 @@ macro_rules! value_methods {
             }
 
             /// A filter like this one, with the same items.
-            fn copy(&self, py: Python<'_>) -> Self {
-                self.copy_of(py).into()
+            fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+                self.copy_of(py).map(Self::from)
             }
 
-            fn __copy__(&self, py: Python<'_>) -> Self {
+            fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
                 self.copy(py)
             }
 
-            fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> Self {
+            fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
                 self.copy(py)
             }
 
@@ -128,14 +128,20 @@ macro_rules! value_methods {
             ///
             /// The pieces hold the filter as it is now; later items are not in them. There, and
             /// from ScalableBloomFilter.from_chunks, a BloomFilter is one that does not grow.
-            fn chunks(&self, py: Python<'_>) -> $crate::chunks::Chunks {
-                $crate::chunks::Chunks::new(self.copy_of(py))
+            fn chunks(&self, py: Python<'_>) -> PyResult<$crate::chunks::Chunks> {
+                self.copy_of(py).map($crate::chunks::Chunks::new)
             }
         }
 
         impl $class {
-            fn copy_of(&self, py: Python<'_>) -> $inner {
-                self.0.detach(py, |shared| shared.read(<$inner>::clone))
+            /// A copy of the filter, or MemoryError.
+            fn copy_of(&self, py: Python<'_>) -> PyResult<$inner> {
+                self.0.detach(py, |shared| {
+                    shared.read(|filter| {
+                        $crate::memory::check(filter.memory_usage())?;
+                        Ok(filter.clone())
+                    })
+                })
             }
 
             fn stats(&self, py: Python<'_>) -> everbloom::Stats {
@@ -159,11 +165,10 @@ macro_rules! bloom_methods {
             }
 
             /// The filter as bytes. from_bytes and everbloom's Rust library read them.
-            fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-                let bytes = self
-                    .0
-                    .detach(py, |shared| shared.read(|filter| filter.to_bytes()));
-                PyBytes::new(py, &bytes)
+            fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+                let bytes = self.0.detach(py, |shared| shared.read(Self::encode))?;
+                $crate::memory::check(bytes.len())?;
+                Ok(PyBytes::new(py, &bytes))
             }
 
             /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.
@@ -178,7 +183,7 @@ macro_rules! bloom_methods {
             /// file is replaced as a whole, or stays as it was.
             fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
                 self.0.detach(py, |shared| {
-                    let bytes = shared.read(|filter| filter.to_bytes());
+                    let bytes = shared.read(Self::encode)?;
                     $crate::file::write(&path, &bytes)
                 })
             }
@@ -195,7 +200,7 @@ macro_rules! bloom_methods {
             fn __reduce__<'py>(
                 this: &Bound<'py, Self>,
             ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-                let bytes = this.get().to_bytes(this.py());
+                let bytes = this.get().to_bytes(this.py())?;
                 Ok((this.get_type().getattr("from_bytes")?, (bytes,)))
             }
 
@@ -235,6 +240,12 @@ macro_rules! bloom_methods {
         }
 
         impl $class {
+            /// The filter as bytes, or MemoryError.
+            fn encode(filter: &$inner) -> PyResult<Vec<u8>> {
+                $crate::memory::check(filter.memory_usage())?;
+                Ok(filter.to_bytes())
+            }
+
             /// Adds the items of another filter.
             fn unite(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
                 self.combine(Self::same_class(other)?, |filter, other| {
@@ -266,7 +277,7 @@ macro_rules! bloom_methods {
                 let Ok(other) = other.cast::<Self>() else {
                     return Ok(py.NotImplemented());
                 };
-                let new = Self::from(self.copy_of(py));
+                let new = Self::from(self.copy_of(py)?);
                 new.combine(other, how)?;
                 pyo3::IntoPyObjectExt::into_py_any(new, py)
             }
@@ -288,7 +299,7 @@ macro_rules! union_method {
             /// A new filter with the items of this one and of the others.
             #[pyo3(signature = (*others))]
             fn union(&self, others: &Bound<'_, PyTuple>) -> PyResult<Self> {
-                let new = Self::from(self.copy_of(others.py()));
+                let new = Self::from(self.copy_of(others.py())?);
                 others.iter().try_for_each(|other| new.unite(&other))?;
                 Ok(new)
             }

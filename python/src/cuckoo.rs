@@ -6,10 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
 use crate::argument::{narrow, whole};
-use crate::chunks::{self, Chunks};
+use crate::chunks;
 use crate::class::{item_methods, value_methods};
 use crate::error;
 use crate::item::Value;
+use crate::memory;
 use crate::shared::Shared;
 
 /// A cuckoo filter: items can be removed. It is RedisBloom's, byte for byte.
@@ -90,9 +91,12 @@ impl CuckooFilter {
     fn __reduce__<'py>(
         this: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>,))> {
-        let chunks = Bound::new(this.py(), Chunks::new(this.get().copy_of(this.py())))?;
+        let (py, filter) = (this.py(), this.get());
+        // For the copy, and for the pieces of it.
+        memory::check(filter.__sizeof__(py).saturating_mul(2))?;
+        let chunks = Bound::new(py, filter.chunks(py)?)?;
         let chunks = chunks.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        let chunks = PyTuple::new(this.py(), chunks)?;
+        let chunks = PyTuple::new(py, chunks)?;
         Ok((this.get_type().getattr("from_chunks")?, (chunks,)))
     }
 

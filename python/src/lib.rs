@@ -10,7 +10,8 @@
 //! - [`fixed`], [`scalable`], [`windowed`], [`cuckoo`], [`view`]: the classes; [`class`]: the methods
 //!   that several have
 //! - [`chunks`]: filters in the pieces of `BF.SCANDUMP`
-//! - [`argument`], [`error`], [`file`]: arguments, exceptions, files
+//! - [`argument`], [`error`], [`file`], [`memory`]: arguments, exceptions, files, memory that may be
+//!   refused
 //! - [`shared`]: how threads share a filter
 //! - [`raw`]: what is not in PyO3 of Python's C interface, and Arrow's
 //!
@@ -30,6 +31,7 @@ mod filter;
 mod fixed;
 mod item;
 mod load;
+mod memory;
 mod raw;
 mod scalable;
 mod shared;

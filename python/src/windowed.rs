@@ -141,7 +141,7 @@ impl WindowedBloomFilter {
     fn union(&self, others: &Bound<'_, PyTuple>, now: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         // Without a time, every filter's clock is taken to be right.
         let now = now.map_or(Ok(u64::MAX), |now| whole(now, "time"))?;
-        let new = Self::from(self.copy_of(others.py()));
+        let new = Self::from(self.copy_of(others.py())?);
         others.iter().try_for_each(|other| {
             new.combine(Self::same_class(&other)?, |filter, other| {
                 filter.union_at(other, now).map(drop)

@@ -1,0 +1,77 @@
+"""Memory that the system refuses is a MemoryError, not the end of the program."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+
+# About 600 MB each, of which almost nothing is written.
+MAKERS = [
+    "BloomFilter(450_000_000)",
+    "BloomFilter(450_000_000, layout='classic')",
+    "ScalableBloomFilter(450_000_000)",
+    "WindowedBloomFilter(1_200_000_000)",
+    "CuckooFilter(slots=2**29)",
+]
+
+PROGRAM = """
+import copy
+import pickle
+import resource
+import sys
+
+from everbloom import BloomFilter, CuckooFilter, ScalableBloomFilter, WindowedBloomFilter
+
+maker, room = sys.argv[1], float(sys.argv[2])
+seen = eval(maker)
+seen.add("a")
+size = sys.getsizeof(seen)
+assert size > 400_000_000, size
+before = resource.getrlimit(resource.RLIMIT_AS)
+with open("/proc/self/statm") as pages:
+    taken = int(pages.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + int(room * size), before[1]))
+
+copies = {
+    "copy": seen.copy,
+    "copy.copy": lambda: copy.copy(seen),
+    "copy.deepcopy": lambda: copy.deepcopy(seen),
+    "chunks": seen.chunks,
+}
+# These take the filter twice.
+doubles = {"pickle": lambda: pickle.dumps(seen)}
+if not isinstance(seen, CuckooFilter):
+    copies["|"] = lambda: seen | seen
+    copies["union"] = lambda: seen.union(seen)
+    doubles["to_bytes"] = seen.to_bytes
+for name, make in {**copies, **doubles}.items():
+    try:
+        made = make()
+    except MemoryError:
+        continue
+    assert room > 1 and name in copies, f"{name} took memory that is not there"
+    del made
+if room < 1 and hasattr(seen, "save"):
+    try:
+        seen.save("seen.bloom")
+    except MemoryError:
+        pass
+    else:
+        raise AssertionError("save took memory that is not there")
+assert "a" in seen and "b" not in seen and len(seen) == 1
+
+resource.setrlimit(resource.RLIMIT_AS, before)
+again = seen.copy()
+assert "a" in again and "b" not in again and len(again) == 1
+"""
+
+
+@pytest.mark.parametrize("room", [0.5, 1.5])
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_copy_without_memory_is_an_error(maker, room, tmp_path):
+    """Room for half a filter, and for one and a half, beside the filter itself."""
+    program = [sys.executable, "-c", PROGRAM, maker, str(room)]
+    ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
