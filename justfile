@@ -86,8 +86,8 @@ miri:
     MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p everbloom --test all -- atomic:: --skip it_answers
     PROPTEST_CASES=2 MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" RUSTFLAGS="-C target-feature=+avx2" cargo +nightly miri test -p everbloom --lib -- bits:: host::bloom
 
-# All benchmarks, in half an hour on an idle machine, of which the module takes eleven minutes; writes
-# benches/results and prints the tables
+# The benchmarks of the library, the server, the module, the client, threads and entrances, in half an hour on an
+# idle machine, of which the module takes eleven minutes; writes benches/results and prints the tables
 bench: _bench-build bench-library bench-server bench-module bench-client bench-concurrency bench-entrances
 
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
