@@ -43,9 +43,11 @@ copies = {
 # These take the filter twice.
 doubles = {"pickle": lambda: pickle.dumps(seen)}
 if not isinstance(seen, CuckooFilter):
+    doubles["to_bytes"] = seen.to_bytes
+# Windows of items cannot be united.
+if not isinstance(seen, (CuckooFilter, WindowedBloomFilter)):
     copies["|"] = lambda: seen | seen
     copies["union"] = lambda: seen.union(seen)
-    doubles["to_bytes"] = seen.to_bytes
 for name, make in {**copies, **doubles}.items():
     try:
         made = make()
