@@ -8,7 +8,7 @@ use crate::raw::command_info::document;
 use crate::raw::context::{Args, HostContext, LogLevel};
 use crate::raw::data_type::register as register_types;
 use crate::raw::entry::{self, Callback, InfoWriter, Module, callback};
-use crate::raw::{imports, load as host};
+use crate::raw::load as host;
 use crate::stored::Stored;
 use crate::{command, config, info};
 
@@ -32,7 +32,6 @@ impl Module for Bloom {
         // Before anything is registered, which a host may keep when loading fails.
         config::read_arguments(context, args)?;
         host::declare_options(context);
-        imports::follow(context);
         register_types::<Stored>(context)
             .map_err(|name| format!("the data type {name} could not be registered"))?;
         let own_categories =

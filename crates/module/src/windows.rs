@@ -4,8 +4,7 @@
 //! The host does not say which keys hold windows. So a window is listed when it is loaded and when
 //! a command changes it. One that was renamed, moved or copied since is listed again at its next
 //! change. Replicas and logs get `BF.ADVANCE`. A replica changes nothing by itself, and looks so
-//! that its list is right when it becomes a primary. Nor does a node to which slots are coming: the
-//! other node still sends the `BF.ADVANCE` of their windows, which would count twice.
+//! that its list is right when it becomes a primary.
 
 use std::ffi::c_longlong;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -8,9 +8,9 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use super::ffi::{
-    Apply, CommandFn, CommandHandle, CommandInfo, Ctx, Cursor, DefragCtx, Digest, Event, EventFn,
-    GetNumber, GetText, GetWord, InfoCtx, InfoFn, Io, KeyHandle, ServerInfo, SetNumber, SetText,
-    SetWord, Str, TimerFn, TypeHandle, TypeMethods,
+    Apply, CommandFn, CommandHandle, CommandInfo, Ctx, Cursor, DefragCtx, Digest, GetNumber,
+    GetText, GetWord, InfoCtx, InfoFn, Io, KeyHandle, ServerInfo, SetNumber, SetText, SetWord, Str,
+    TimerFn, TypeHandle, TypeMethods,
 };
 
 /// The function that finds the others: it writes the function of that name where the second
@@ -107,7 +107,6 @@ api! {
         notify_keyspace_event: "NotifyKeyspaceEvent", fn(
             *mut Ctx, c_int, *const c_char, *mut Str;
         ) -> c_int;
-        subscribe: "SubscribeToServerEvent", fn(*mut Ctx, Event, EventFn;) -> c_int;
         replicate: "Replicate", fn(*mut Ctx, *const c_char, *const c_char; ...) -> c_int;
         replicate_verbatim: "ReplicateVerbatim", fn(*mut Ctx;) -> c_int;
 

@@ -10,7 +10,6 @@ use super::ffi::{
     CTX_ASYNC_LOADING, CTX_LOADING, CTX_REPLICA, CTX_REPLICATED, CTX_RESP3, Ctx, NOTIFY_GENERIC,
     OK, Str,
 };
-use super::imports;
 
 /// A string of the host that is neither changed nor freed as long as a call takes.
 #[derive(Clone, Copy)]
@@ -254,14 +253,12 @@ pub(crate) fn clients_decide() -> bool {
     flags & (CTX_REPLICA | CTX_LOADING | CTX_ASYNC_LOADING) == 0
 }
 
-/// Whether the host may change data of its own accord now: it decides itself what changes, also in
-/// all slots that it has, and does not hold back what goes to its replicas.
+/// Whether the host may change data of its own accord now: it decides itself what changes, and does
+/// not hold back what goes to its replicas.
 pub(crate) fn may_change_data() -> bool {
     let waits = api().avoid_replica_traffic;
-    clients_decide()
-        && !imports::are_running()
-        // SAFETY: a plain question.
-        && waits.is_none_or(|waits| unsafe { waits() } == 0)
+    // SAFETY: a plain question.
+    clients_decide() && waits.is_none_or(|waits| unsafe { waits() } == 0)
 }
 
 /// Whether the host uses more memory than it may.

@@ -64,12 +64,6 @@ pub(crate) const OPTION_ASYNC_LOAD: c_int = 1 << 2;
 /// Valkey's, from 9.0 on.
 pub(crate) const OPTION_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
 
-/// What Valkey tells of slots that move at once, from 9.0 on.
-pub(crate) const SLOT_MIGRATION: Event = Event { id: 19, version: 1 };
-pub(crate) const IMPORT_STARTED: u64 = 0;
-pub(crate) const IMPORT_ABORTED: u64 = 2;
-pub(crate) const IMPORT_COMPLETED: u64 = 4;
-
 pub(crate) const CONFIG_MEMORY: c_uint = 1 << 7;
 /// Redis's, from 8.0 on: the name stands without the module's in front.
 pub(crate) const CONFIG_UNPREFIXED: c_uint = 1 << 9;
@@ -77,7 +71,6 @@ pub(crate) const CONFIG_UNPREFIXED: c_uint = 1 << 9;
 pub(crate) type CommandFn = unsafe extern "C" fn(*mut Ctx, *mut *mut Str, c_int) -> c_int;
 pub(crate) type TimerFn = unsafe extern "C" fn(*mut Ctx, *mut c_void);
 pub(crate) type InfoFn = unsafe extern "C" fn(*mut InfoCtx, c_int);
-pub(crate) type EventFn = unsafe extern "C" fn(*mut Ctx, Event, u64, *mut c_void);
 pub(crate) type GetNumber = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_longlong;
 pub(crate) type SetNumber =
     unsafe extern "C" fn(*const c_char, c_longlong, *mut c_void, *mut *mut Str) -> c_int;
@@ -88,14 +81,6 @@ pub(crate) type GetText = unsafe extern "C" fn(*const c_char, *mut c_void) -> *m
 pub(crate) type SetText =
     unsafe extern "C" fn(*const c_char, *mut Str, *mut c_void, *mut *mut Str) -> c_int;
 pub(crate) type Apply = unsafe extern "C" fn(*mut Ctx, *mut c_void, *mut *mut Str) -> c_int;
-
-/// A kind of event of the host, and the version of the data that come with it.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Event {
-    pub(crate) id: u64,
-    pub(crate) version: u64,
-}
 
 /// The version of [`TypeMethods`]: the one of Redis 6.2, which has all that is used here.
 pub(crate) const TYPE_METHODS_VERSION: u64 = 3;

@@ -6,7 +6,6 @@
 //! | [`api`] | the host's functions, looked up by name |
 //! | [`alloc`] | memory from the host |
 //! | [`entry`] | where the host enters: the symbol that it looks for, commands, INFO |
-//! | [`imports`] | whether slots come from another node |
 //! | [`load`] | what may be done only while the host loads the module |
 //! | [`context`] | one call of a command: arguments, the caller, replication |
 //! | [`reply`] | replies in the host's words |
@@ -30,7 +29,6 @@ pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod data_type;
 pub(crate) mod entry;
-pub(crate) mod imports;
 pub(crate) mod io;
 pub(crate) mod key;
 pub(crate) mod load;

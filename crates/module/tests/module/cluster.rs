@@ -362,7 +362,8 @@ fn acknowledged(client: &mut Client) -> u64 {
     offset.split(',').next().unwrap().parse().unwrap()
 }
 
-/// While the keys of a slot are copied, both nodes have the window, and only one may let it forget.
+/// While the keys of a slot are copied, both nodes have the window. The host shows that of the target
+/// to nobody, our timer included: otherwise it would forget by the clock, and by what the source sends.
 #[test]
 fn a_window_that_moves_forgets_nothing_too_early() {
     const WINDOW_SECONDS: u64 = 4;
