@@ -401,3 +401,16 @@ fn a_rewrite_that_waits_until_a_log_is_wanted() {
     ];
     play_with(&[("appendonly", "no"), ("save", "1 1")], &[], &steps);
 }
+
+/// Seed 2000010 of November 2026: the last snapshot had its name, but not on the disk. What a start reads
+/// counts as saved, and was gone with the power.
+#[test]
+fn a_snapshot_whose_name_was_not_on_the_disk() {
+    let steps = [
+        Step::Disk(Fault::DirSyncFails),
+        send(&[Op::Set("s0".into(), b'x', 5)]),
+        Step::Restart(End::Stop),
+        Step::Restart(End::Power(0)),
+    ];
+    play_with(&[("appendonly", "no"), ("save", "60 5")], &[], &steps);
+}
