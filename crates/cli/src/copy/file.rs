@@ -8,7 +8,8 @@ use everbloom_commands::Parts;
 use everbloom_commands::bf::dump::piece;
 
 use super::Args;
-use super::transfer::{self, CopiedKey, Passes, Target, moved};
+use super::destination::{self, CopiedKey, Target};
+use super::transfer::{self, Passes, moved};
 use crate::client::Url;
 use crate::failure::Failure;
 use crate::filter::{OwnFilter, of_pieces};
@@ -132,7 +133,7 @@ pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure
     });
     if outcome.is_err() {
         // Ignore the error: without us the temporary key expires.
-        let _ = transfer::forget(&mut server, &temporary);
+        let _ = destination::forget(&mut server, &temporary);
     }
     outcome
 }
@@ -157,18 +158,18 @@ fn publish(
     let header = piece(filter, 0).and_then(|(_, bytes)| Header::of_bloom(bytes));
     let header = header.ok_or_else(|| Failure::filter("it is too large for a server"))?;
     progress.begin("copying", transfer::to_move(&header, verify));
-    transfer::load_header(server, name, &header)?;
+    destination::load_header(server, name, &header)?;
     let mut iterator = i64::try_from(header.start + 1).unwrap_or(i64::MAX);
     let next = || {
         let found = piece(filter, iterator);
         iterator = found.as_ref().map_or(iterator, |(next, _)| *next);
         Ok(found.map(|(_, piece)| piece))
     };
-    let sent = transfer::load_pieces(server, name, &header, next, progress)?;
+    let sent = destination::load_pieces(server, name, &header, next, progress)?;
     if verify {
         progress.go_on("reading back");
-        transfer::read_back(server, name, &header, sent, progress)?;
+        destination::read_back(server, name, &header, sent, progress)?;
     }
-    transfer::publish(server, name, target, None)?;
+    destination::publish(server, name, target, None)?;
     Ok(header.length)
 }

@@ -3,6 +3,7 @@
 //! - [`file`]: one filter between a server and a file
 //! - [`transfer`]: one filter, whole or not at all
 
+mod destination;
 mod file;
 mod transfer;
 
