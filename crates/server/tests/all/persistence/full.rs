@@ -1,17 +1,18 @@
 //! A disk that is full: what is answered meanwhile, and the ways out.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use everbloom_files::storage::{Storage, StorageFile, Syncing};
+use everbloom_files::storage::{StorageFile, Syncing};
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
 use everbloom_store::Fsync;
 
 use super::common::{digest, info, logging, run, until, with};
 use super::crashing::CrashingDisk;
+use super::hooked::{Hooked, Hooks};
 use super::trouble::{LOG_TROUBLE, begin, start_on};
 use crate::support::{Client, OfRunning};
 
@@ -161,10 +162,9 @@ fn what_waits_for_a_log_that_fails_stays_within_bounds() {
     assert!(why.starts_with("the end of the log could not be"), "{why}");
 }
 
-/// A disk whose fsync waits while this is locked.
+/// An fsync waits while this is locked.
 #[derive(Debug, Clone, Default)]
 struct Slow {
-    disk: CrashingDisk,
     sync: Arc<Mutex<()>>,
     syncing: Arc<AtomicBool>,
 }
@@ -177,8 +177,10 @@ impl Slow {
         self.syncing.store(true, Ordering::SeqCst);
         self.sync.lock().unwrap()
     }
+}
 
-    fn slow(&self, file: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
+impl Hooks for Slow {
+    fn written(&self, file: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
         Box::new(SlowFile(file, self.clone()))
     }
 }
@@ -205,39 +207,16 @@ impl StorageFile for SlowFile {
     }
 }
 
-impl Storage for Slow {
-    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.disk.create(name).map(|file| self.slow(file))
-    }
-    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.disk.append(name).map(|file| self.slow(file))
-    }
-    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
-        self.disk.read(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-    fn create_dir(&self, name: &str) -> io::Result<()> {
-        self.disk.create_dir(name)
-    }
-    fn sync_dir(&self, name: &str) -> io::Result<()> {
-        self.disk.sync_dir(name)
-    }
-    fn list(&self, name: &str) -> io::Result<Vec<String>> {
-        self.disk.list(name)
-    }
-}
-
 /// Two clients add the same item. "It was there already" is a promise, too.
 #[test]
 fn an_item_that_was_there_is_acknowledged_when_it_is_in_the_log() {
     let slow = Slow::default();
     let settings = with(settings(), |data| data.appendfsync = Fsync::Always);
-    let running = begin(Arc::new(slow.clone()), settings);
+    let storage = Hooked {
+        disk: CrashingDisk::new(),
+        hooks: slow.clone(),
+    };
+    let running = begin(Arc::new(storage), settings);
     running.wait_until_loaded();
     let mut clients = [(); 4].map(|()| Client::of(&running));
     let [first, reader, others @ ..] = &mut clients;

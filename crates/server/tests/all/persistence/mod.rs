@@ -16,6 +16,7 @@ mod crashing;
 mod expiry;
 mod found;
 mod full;
+mod hooked;
 mod jobs;
 mod peers;
 mod restart;

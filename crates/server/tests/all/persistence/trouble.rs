@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use everbloom_files::storage::{Disk, Storage, StorageFile};
+use everbloom_files::storage::{Disk, Storage};
 use everbloom_resp::Reply;
 use everbloom_server::{Running, Server, Settings};
 use everbloom_store::Fsync;
@@ -15,6 +15,7 @@ use tempfile::tempdir;
 use super::common::{digest, info, logging, run, snapshots, start, until, with};
 use super::crashing::CrashingDisk;
 use super::full::is_unanswered;
+use super::hooked::{Hooked, Hooks};
 use crate::support::{Client, OfRunning};
 
 /// A server on a disk that is none.
@@ -36,12 +37,9 @@ pub(crate) fn begin(storage: Arc<dyn Storage>, settings: Settings) -> Running {
     Server::start_on(settings, Some(persistence)).unwrap()
 }
 
-/// A directory whose files are read only once somebody has opened the gate.
+/// Files are read only once somebody has opened the gate.
 #[derive(Debug)]
-struct Gated {
-    disk: Disk,
-    gate: Arc<Gate>,
-}
+struct GatedReads(Arc<Gate>);
 
 #[derive(Debug, Default)]
 struct Gate {
@@ -91,78 +89,30 @@ impl Read for GatedFile {
     }
 }
 
-impl Storage for Gated {
-    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.disk.create(name)
-    }
-    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.disk.append(name)
-    }
-    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
-        let (file, len) = self.disk.read(name)?;
-        let gate = Arc::clone(&self.gate);
-        Ok((Box::new(GatedFile(file, gate)), len))
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-    fn create_dir(&self, name: &str) -> io::Result<()> {
-        self.disk.create_dir(name)
-    }
-    fn sync_dir(&self, name: &str) -> io::Result<()> {
-        self.disk.sync_dir(name)
-    }
-    fn list(&self, name: &str) -> io::Result<Vec<String>> {
-        self.disk.list(name)
+impl Hooks for GatedReads {
+    fn read(&self, file: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+        Box::new(GatedFile(file, Arc::clone(&self.0)))
     }
 }
 
-/// A disk on which a base of the log is created only once somebody has opened the gate.
+/// A base of the log is created only once somebody has opened the gate.
 #[derive(Debug)]
-struct GatedBase {
-    disk: CrashingDisk,
-    gate: Arc<Gate>,
-}
+struct GatedBases(Arc<Gate>);
 
-impl Storage for GatedBase {
-    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+impl Hooks for GatedBases {
+    fn creating(&self, name: &str) {
         if name.ends_with("temp.base.rdb") {
-            self.gate.pass();
+            self.0.pass();
         }
-        self.disk.create(name)
-    }
-    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.disk.append(name)
-    }
-    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
-        self.disk.read(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-    fn create_dir(&self, name: &str) -> io::Result<()> {
-        self.disk.create_dir(name)
-    }
-    fn sync_dir(&self, name: &str) -> io::Result<()> {
-        self.disk.sync_dir(name)
-    }
-    fn list(&self, name: &str) -> io::Result<Vec<String>> {
-        self.disk.list(name)
     }
 }
 
-/// A server without a log on such a disk, and what opens its gate.
+/// A server without a log on a disk with such a gate, and what opens its gate.
 fn begin_gated(disk: &CrashingDisk, settings: Settings) -> (Running, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
-    let storage = GatedBase {
+    let storage = Hooked {
         disk: disk.clone(),
-        gate: Arc::clone(&gate),
+        hooks: GatedBases(Arc::clone(&gate)),
     };
     let running = begin(Arc::new(storage), settings);
     running.wait_until_loaded();
@@ -176,9 +126,9 @@ fn clients_are_told_that_data_is_loaded() {
     run(&mut client, &["SET a 1", "SAVE"]);
     drop(running);
     let gate = Arc::new(Gate::default());
-    let storage = Gated {
+    let storage = Hooked {
         disk: Disk::new(dir.path()),
-        gate: Arc::clone(&gate),
+        hooks: GatedReads(Arc::clone(&gate)),
     };
     let running = begin(Arc::new(storage), snapshots(dir.path()));
     let _open = OpenAtEnd(Arc::clone(&gate));
@@ -245,9 +195,9 @@ fn a_server_stopped_while_it_loads_leaves_the_file_alone() {
     drop(running);
     let file = std::fs::read(dir.path().join("dump.rdb")).unwrap();
     let gate = Arc::new(Gate::default());
-    let storage = Gated {
+    let storage = Hooked {
         disk: Disk::new(dir.path()),
-        gate: Arc::clone(&gate),
+        hooks: GatedReads(Arc::clone(&gate)),
     };
     let settings = with(snapshots(dir.path()), |data| data.save = vec![(1, 1)]);
     let running = begin(Arc::new(storage), settings);
