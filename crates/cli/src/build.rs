@@ -81,9 +81,10 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Files that are gzip or zstd are unpacked. Standard input can be read only once, so it needs
---capacity or --growing. A filter of fixed size is smaller and faster than one that grows. It takes
-more records than its capacity, and then finds more that were never put in; the summary warns.
+Files of gzip, zstd, xz and bzip2 are unpacked; others, such as ZIP archives, are refused. Standard
+input can be read only once, so it needs --capacity or --growing. A filter of fixed size is smaller
+and faster than one that grows. It takes more records than its capacity, and then finds more that
+were never put in; the summary warns.
 
 A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed size and no key, so
 that anyone can choose records that collide. As DCSO's tool does, it takes a line without the

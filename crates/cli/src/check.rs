@@ -43,10 +43,10 @@ pub(crate) struct Args {
 const HELP: &str = "\
 Records are printed in their order, byte for byte. A record that was put into the filter is always
 found. Of the others about as many are found as the error rate says, which `info` prints: so what
--v prints is certain. A record without the field is not in the filter. Files that are gzip or zstd
-are unpacked. A `dedup` or `build` may replace the filter meanwhile. What is older than the window of
-a filter is not in it. Only if a program gave the window a clock other than milliseconds since 1970,
-nothing is too old.
+-v prints is certain. A record without the field is not in the filter. Files of gzip, zstd, xz and
+bzip2 are unpacked; others, such as ZIP archives, are refused. A `dedup` or `build` may replace the
+filter meanwhile. What is older than the window of a filter is not in it. Only if a program gave the
+window a clock other than milliseconds since 1970, nothing is too old.
 
 A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content, and read where it is:
 let a `bloom insert` end first. As DCSO's tool does, it takes a line without the carriage return of

@@ -17,7 +17,7 @@ use everbloom::host::LayeredFilter;
 use crate::failure::Failure;
 use crate::filter::{OwnFilter, Writable};
 use crate::other::{self, Other, Program};
-use crate::records::unpack::GZIP;
+use crate::records::magic::{self, Format, Unread};
 use crate::sort::Sort;
 use crate::stable;
 
@@ -290,13 +290,18 @@ impl FilterFile {
             Ok(Some(program)) => Ok(program),
             Ok(None) => {
                 let header = stable::read_header(&self.file).unwrap_or_default();
-                Err(unusable(
-                    &self.path,
-                    match header.starts_with(&GZIP) {
-                        true => "is packed; unpack it with gunzip, and name the result",
-                        false => "is not a filter file; name one, or another file to make one",
-                    },
-                ))
+                let program = match magic::format(&header) {
+                    Some(Format::Packed(packing)) => Some(packing.program()),
+                    Some(Format::Unread(Unread::Piped { through, .. })) => Some(through),
+                    _ => None,
+                };
+                let why = match program {
+                    Some(program) => {
+                        format!("is packed; unpack it with {program}, and name the result")
+                    }
+                    None => "is not a filter file; name one, or another file to make one".into(),
+                };
+                Err(unusable(&self.path, why))
             }
             Err(error) => Err(self.unread(error)),
         }

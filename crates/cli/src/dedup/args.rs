@@ -51,9 +51,11 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 Records are printed in their order, byte for byte; the last one of a file gets an end if it has
-none. Files that are gzip or zstd are unpacked. A Bloom filter remembers: no repeat is ever printed,
-and of the new records about --error-rate are lost. The summary on stderr says how many to expect.
-With --repeated the filter's errors are records that are printed and were not seen before.
+none. Files of gzip, zstd, xz and bzip2 are unpacked; others, such as ZIP archives, are refused.
+
+A Bloom filter remembers: no repeat is ever printed, and of the new records about --error-rate are
+lost. The summary on stderr says how many to expect. With --repeated the filter's errors are records
+that are printed and were not seen before.
 
 A record without the field, or that is no JSON object with that value, counts as new each time. A
 JSON value that is not a string is compared as it is written, so 1 and \"1\" are one value, and 1 and

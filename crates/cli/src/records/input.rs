@@ -1,4 +1,4 @@
-//! The files to read: plain, gzip or zstd, which their first bytes tell.
+//! The files to read: plain or packed, which their first bytes tell.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::unpack::{GZIP, ZSTD, unpacked};
+use super::magic::{self, Format, Packing, Unread};
+use super::unpack::unpacked;
 
 /// How much a compressed file is guessed to grow.
 const USUAL_RATIO: u64 = 4;
@@ -78,32 +79,53 @@ impl Source {
             Source::File(path) => path.extension().and_then(OsStr::to_str),
         };
         match suffix {
-            Some("gz" | "zst" | "zstd" | "tgz") => size.saturating_mul(USUAL_RATIO),
+            Some("gz" | "zst" | "zstd" | "xz" | "bz2" | "tgz") => size.saturating_mul(USUAL_RATIO),
             _ => size,
         }
     }
 
-    /// Opens the input. The bytes that come from the file are added to `progress`.
-    pub(crate) fn open(&self, progress: Arc<AtomicU64>) -> io::Result<Input> {
+    /// Opens the input to read records. The bytes that come from the file are added to `progress`.
+    /// `are_lines` says that they are text, so that a byte order mark is no part of the first one.
+    pub(crate) fn open(&self, are_lines: bool, progress: Arc<AtomicU64>) -> io::Result<Input> {
         let file = self.open_raw()?;
         let waits = !file.metadata()?.is_file();
-        let mut counted = Counted { file, progress };
-        let mut magic = Vec::new();
-        // What comes from a terminal or a pipe must not wait for more, unless it may be the
-        // beginning of a magic number.
-        while magic.len() < ZSTD.len()
-            && (magic.is_empty() || GZIP.starts_with(&magic) || ZSTD.starts_with(&magic))
-        {
-            let mut place = vec![0; ZSTD.len() - magic.len()];
-            let count = read_again(&mut counted, &mut place)?;
-            magic.extend(place.iter().take(count));
-            if count == 0 {
-                break;
+        let mut reader: Box<dyn Read + Send> = Box::new(Counted { file, progress });
+        let mut packing = None;
+        let head = loop {
+            let head = magic::read_head(&mut reader)?;
+            match magic::format(&head) {
+                Some(Format::ByteOrderMark) if are_lines => break Vec::new(),
+                Some(Format::ByteOrderMark) | None => break head,
+                Some(Format::Unread(format)) => return Err(self.unread(packing, format)),
+                Some(Format::Packed(found)) => {
+                    if packing.is_some() {
+                        let (what, through) = ("packed twice", found.program());
+                        return Err(self.unread(packing, Unread::Piped { what, through }));
+                    }
+                    packing = Some(found);
+                    reader = unpacked(found, Cursor::new(head).chain(reader));
+                }
             }
+        };
+        if !head.is_empty() {
+            reader = Box::new(Cursor::new(head).chain(reader));
         }
-        let whole = Cursor::new(magic.clone()).chain(counted);
-        let reader = unpacked(&magic, whole);
         Ok(Input { reader, waits })
+    }
+
+    /// The error for an input of this format, which was in a packed file if there is a packing.
+    fn unread(&self, packing: Option<Packing>, format: Unread) -> io::Error {
+        io::Error::other(match format {
+            Unread::Foreign { what, advice } => format!("it is {what}; {advice}"),
+            Unread::Piped { what, through } => {
+                let programs = packing.map(Packing::program).into_iter().chain([through]);
+                let mut pipe: Vec<_> = programs.map(str::to_owned).collect();
+                if let (Source::File(path), Some(first)) = (self, pipe.first_mut()) {
+                    *first += &format!(" {}", path.display());
+                }
+                format!("it is {what}: {} | everbloom ...", pipe.join(" | "))
+            }
+        })
     }
 }
 

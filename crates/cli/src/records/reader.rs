@@ -72,7 +72,8 @@ impl RecordReader {
 
     fn read_all(&self, sources: &[Source]) {
         for source in sources {
-            let opened = source.open(Arc::clone(&self.shared.read));
+            let progress = Arc::clone(&self.shared.read);
+            let opened = source.open(self.terminator == b'\n', progress);
             match opened
                 .map_err(Stop::Failed)
                 .and_then(|input| self.read(input))

@@ -1,33 +1,108 @@
-//! gzip and zstd, of any number of members or frames.
+//! gzip, zstd, xz and bzip2, of any number of members, frames or streams.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, sink};
 
-use flate2::bufread::MultiGzDecoder;
+use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::GzDecoder;
+use lzma_rust2::XzReader;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use ruzstd::decoding::{BlockDecodingStrategy, DEFAULT_MAX_WINDOW_SIZE, FrameDecoder};
 
-/// What a gzip file starts with.
-pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-/// What a zstd file starts with.
-pub(crate) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+use super::magic::Packing;
 
 /// How much of a packed file is read at once.
 const PIECE: usize = 64 << 10;
 
-/// A reader of what was packed, or the same reader when its first bytes are no magic number.
-pub(crate) fn unpacked(magic: &[u8], packed: impl Read + Send + 'static) -> Box<dyn Read + Send> {
-    if magic.starts_with(&GZIP) {
-        Box::new(MultiGzDecoder::new(BufReader::with_capacity(PIECE, packed)))
-    } else if magic.starts_with(&ZSTD) {
-        Box::new(Zstd {
-            packed: BufReader::with_capacity(PIECE, packed),
+/// The largest window of a zstd file, which is that of zstd(1).
+const ZSTD_WINDOW: u64 = DEFAULT_MAX_WINDOW_SIZE;
+
+/// The most memory for an xz file. `xz -9` needs 65 MiB.
+const XZ_MEMORY: u32 = 256 << 20;
+
+/// A reader of what was packed.
+pub(crate) fn unpacked(
+    packing: Packing,
+    packed: impl Read + Send + 'static,
+) -> Box<dyn Read + Send> {
+    let packed = BufReader::with_capacity(PIECE, packed);
+    match packing {
+        Packing::Gzip => Box::new(Gzip {
+            member: Some(GzDecoder::new(packed)),
+        }),
+        Packing::Bzip2 => Box::new(Named(MultiBzDecoder::new(packed))),
+        Packing::Xz => {
+            let decoder = XzReader::new_mem_limit(packed, true, XZ_MEMORY >> 10);
+            Box::new(Named(decoder))
+        }
+        Packing::Zstd => Box::new(Zstd {
+            packed,
             frame: FrameDecoder::new(),
             is_within: false,
-        })
-    } else {
-        Box::new(packed)
+        }),
+    }
+}
+
+/// Members of gzip, one after the other. Zero bytes behind the last one are padding, as in gzip(1).
+struct Gzip<R> {
+    /// `None` behind the last one.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Read for Gzip<R> {
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = &mut self.member else {
+                return Ok(0);
+            };
+            let count = member.read(place).map_err(named)?;
+            if count > 0 || place.is_empty() {
+                return Ok(count);
+            }
+            let Some(mut packed) = self.member.take().map(GzDecoder::into_inner) else {
+                return Ok(0);
+            };
+            match skip_zeros(&mut packed)? {
+                (_, true) => {}
+                (false, false) => self.member = Some(GzDecoder::new(packed)),
+                (true, false) => return Err(damaged("there are more bytes behind its end")),
+            }
+        }
+    }
+}
+
+/// Skips zero bytes. Returns whether there were any, and whether they are the last bytes.
+fn skip_zeros(reader: &mut impl BufRead) -> io::Result<(bool, bool)> {
+    let mut any = false;
+    loop {
+        let bytes = reader.fill_buf()?;
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        if zeros == 0 {
+            return Ok((any, bytes.is_empty()));
+        }
+        any = true;
+        reader.consume(zeros);
+    }
+}
+
+/// A decoder whose errors are put in words of ours.
+struct Named<D>(D);
+
+impl<D: Read> Read for Named<D> {
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        self.0.read(place).map_err(named)
+    }
+}
+
+fn named(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => cut_off(),
+        // Only xz has a limit.
+        io::ErrorKind::OutOfMemory => io::Error::other(format!(
+            "it needs more than {} MiB of memory; unpack it with xz -dc",
+            XZ_MEMORY >> 20
+        )),
+        _ => error,
     }
 }
 
@@ -91,17 +166,27 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// The commonest error in words of its own: nobody knows the decoder's.
+/// The commonest errors in words of their own: nobody knows the decoder's.
 fn undecoded(error: FrameDecoderError) -> io::Error {
+    if let FrameDecoderError::WindowSizeTooBig { .. } = error {
+        return io::Error::other(format!(
+            "its window is larger than {} MiB; unpack it with zstd -dc --long=31",
+            ZSTD_WINDOW >> 20
+        ));
+    }
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(reason) = cause {
         let io = reason.downcast_ref::<io::Error>();
         if io.is_some_and(|io| io.kind() == io::ErrorKind::UnexpectedEof) {
-            return io::Error::new(io::ErrorKind::UnexpectedEof, "it is cut off");
+            return cut_off();
         }
         cause = reason.source();
     }
     damaged(error)
+}
+
+fn cut_off() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "it is cut off")
 }
 
 fn damaged(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

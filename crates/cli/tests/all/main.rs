@@ -16,6 +16,7 @@ mod dedup;
 mod files;
 mod generate;
 mod guide;
+mod inputs;
 mod kill;
 mod memory;
 mod plan;

@@ -220,7 +220,7 @@ fn other_programs_bits_fit_no_filter_of_ours() {
     everbloom(&folder, &["build", "-q", "own.bloom", "in"]).success();
     for (name, program) in [
         ("d.bloom", "DCSO's bloom"),
-        ("p.bloom", "unpack it with gunzip"),
+        ("p.bloom", "unpack it with gzip -dc"),
         ("g.bloom", "Guava"),
     ] {
         let before = fs::read(folder.join(name)).unwrap();
@@ -269,7 +269,7 @@ fn damaged_filters_of_dcso_are_named() {
         (&changed(2, f64::NAN.to_bits()), "NaN is no error rate"),
         (&changed(3, u64::MAX), "hashes are none or too many"),
         (&changed(4, u64::MAX), "2305843009213694000 bytes"),
-        (&gzip(&whole), "unpack it with gunzip"),
+        (&gzip(&whole), "unpack it with gzip -dc"),
     ];
     let folder = folder("other-damaged");
     for (bytes, reason) in cases {
