@@ -62,6 +62,25 @@ pub enum BaseFormat {
     Commands,
 }
 
+impl BaseFormat {
+    /// The format that the name of a base gives. `None` for an old-style log that was adopted: it
+    /// has the name that it always had.
+    pub fn of(base: &FileInfo) -> Option<Self> {
+        let formats = [BaseFormat::Rdb, BaseFormat::Commands];
+        let end = |format: BaseFormat| format!(".{}.{}", base.seq, format.suffix());
+        let mut formats = formats.into_iter();
+        formats.find(|format| base.name.ends_with(&end(*format)))
+    }
+
+    /// How the names of such bases end.
+    fn suffix(self) -> &'static str {
+        match self {
+            BaseFormat::Rdb => "base.rdb",
+            BaseFormat::Commands => "base.aof",
+        }
+    }
+}
+
 /// How the directory and its files are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
@@ -269,11 +288,7 @@ impl Manifest {
 
     /// The base file after this one, which must be written before it is named by a manifest.
     pub fn next_base(&self, names: &Names, format: BaseFormat) -> FileInfo {
-        let suffix = match format {
-            BaseFormat::Rdb => "base.rdb",
-            BaseFormat::Commands => "base.aof",
-        };
-        self.next(names, self.base.as_ref(), Part::Base, suffix)
+        self.next(names, self.base.as_ref(), Part::Base, format.suffix())
     }
 
     /// The increment after the last.

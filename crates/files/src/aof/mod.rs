@@ -12,9 +12,13 @@
 //! ```
 //!
 //! All names begin with the setting `appendfilename`; base and increments are numbered apart. A
-//! base is an RDB file (`.rdb`), or commands (`.aof`) where `aof-use-rdb-preamble` is off. Which
-//! it is, its first five bytes say and not its name: an old-style log that was adopted keeps its
-//! name `appendonly.aof`, and may begin with an RDB file, which commands follow.
+//! base is an RDB file (`.rdb`), or commands (`.aof`) where `aof-use-rdb-preamble` is off. It gets
+//! its name when it is whole, so it is never torn, and an RDB file is never empty. An old-style log
+//! that was adopted keeps its name `appendonly.aof`. It may begin with an RDB file, which its first
+//! five bytes show, and commands follow. Its end may be torn.
+//!
+//! Commands, in a base or in an increment, may be no commands: Redis leaves an empty base of an
+//! empty database, and both servers begin an increment before anything is written to it.
 //!
 //! The manifest is replaced as a whole, so that at every moment one complete set of files is the
 //! log ([`manifest`] has its format):

@@ -10,10 +10,8 @@ use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use everbloom_files::aof::{self, CommandReader, FileInfo, Manifest, Piece};
+use everbloom_files::aof;
 use everbloom_files::rdb::{self, Event, Reader, WriteError};
-use everbloom_files::storage;
-use everbloom_resp::recycle;
 use thiserror::Error;
 use tracing::{info, warn};
 
@@ -191,170 +189,8 @@ impl DataLoader<'_> {
         Ok(())
     }
 
-    fn load_log(&self, replay: &mut dyn Replay) -> Result<Log, LoadError> {
-        let persistence = self.persistence;
-        let manifest = Manifest::load(&*persistence.storage, &persistence.names)?;
-        if manifest.is_empty() || self.is_snapshot_newer(&manifest)? {
-            self.load_snapshot()?;
-            return self.begin_log(manifest);
-        }
-        let last_len = self.load_files(&manifest, replay)?;
-        self.go_on(manifest, last_len)
-    }
-
-    /// Reads all files of the log; returns the length of the last.
-    fn load_files(&self, log: &Manifest, replay: &mut dyn Replay) -> Result<u64, LoadError> {
-        let (names, figures) = (&self.persistence.names, &self.persistence.figures);
-        let files: Vec<FileInfo> = log.files().cloned().collect();
-        let mut size = 0;
-        let mut last_len = 0;
-        let end = self.end_of(&files)?;
-        for (number, info) in files.iter().enumerate() {
-            last_len = self.load_log_file(&names.path(info), number >= end, replay)?;
-            size += last_len;
-            if number == 0 {
-                figures.log_base_size.store(last_len, Relaxed);
-            }
-        }
-        figures.log_size.store(size, Relaxed);
-        figures.log_file_size.store(last_len, Relaxed);
-        Ok(last_len)
-    }
-
-    /// The number of the last file that has bytes. Empty ones may follow it: after a failed fsync a
-    /// rewrite begins a file, and nothing is written to that before the rewrite has succeeded.
-    fn end_of(&self, files: &[FileInfo]) -> Result<usize, LoadError> {
-        for (number, info) in files.iter().enumerate().rev() {
-            let opened = self.open(&self.persistence.names.path(info))?;
-            if opened.is_none_or(|(_, len)| len > 0) {
-                return Ok(number);
-            }
-        }
-        Ok(0)
-    }
-
-    /// Reads one file of the log; returns its length, after truncation if that was needed.
-    fn load_log_file(
-        &self,
-        file: &str,
-        is_end: bool,
-        replay: &mut dyn Replay,
-    ) -> Result<u64, LoadError> {
-        let Some((input, len)) = self.open(file)? else {
-            let source = io::Error::new(io::ErrorKind::NotFound, "the manifest names it");
-            return Err(LoadError::io(file)(source));
-        };
-        info!("loading {file}, {len} bytes");
-        let mut input = ProgressReader::new(input, len, &self.persistence.figures);
-        let mut magic = Vec::new();
-        let io = LoadError::io(file);
-        Read::by_ref(&mut input)
-            .take(5)
-            .read_to_end(&mut magic)
-            .map_err(&io)?;
-        let is_rdb = rdb::MAGIC.iter().any(|known| magic == known[..]);
-        let input = io::Cursor::new(magic).chain(input);
-        // A command that was accepted once must not be refused now because of a setting.
-        let budget = self.store.memory;
-        let commands = if is_rdb {
-            let (input, offset) = self.read_rdb(file, input, true)?;
-            CommandReader::starting_at(offset, input, file, budget)
-        } else {
-            CommandReader::new(Box::new(input) as Box<dyn Read + '_>, file, budget)
-        };
-        match self.replay(file, commands, replay) {
-            Ok(()) => Ok(len),
-            Err(LoadError::Log(aof::ReadError::Truncated { valid_up_to, .. }))
-                if is_end && self.settings.aof_load_truncated =>
-            {
-                let kept = self.cut(file, valid_up_to).map_err(&io)?;
-                warn!(
-                    "{file} ends in the middle of a command: it had {len} bytes and has \
-                     {valid_up_to} now, as aof-load-truncated says; the other {} are in {kept}",
-                    len.saturating_sub(valid_up_to)
-                );
-                Ok(valid_up_to)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Truncates a file to its first `len` bytes. The other bytes are kept in a new file beside it,
-    /// whose name is returned.
-    fn cut(&self, file: &str, len: u64) -> io::Result<String> {
-        let storage = &*self.persistence.storage;
-        let mut number = 1;
-        let mut kept = format!("{file}.cut-{number}");
-        while storage.exists(&kept)? {
-            number += 1;
-            kept = format!("{file}.cut-{number}");
-        }
-        let (mut input, _) = storage.read(file)?;
-        io::copy(&mut Read::by_ref(&mut input).take(len), &mut io::sink())?;
-        let mut beside = storage.create(&kept)?;
-        io::copy(&mut input, &mut beside)?;
-        beside.sync()?;
-        storage.sync_dir(storage::parent(&kept))?;
-        let mut file = storage.append(file)?;
-        file.truncate(len)?;
-        file.sync()?;
-        Ok(kept)
-    }
-
-    fn replay<R: Read>(
-        &self,
-        file: &str,
-        mut commands: CommandReader<R>,
-        replay: &mut dyn Replay,
-    ) -> Result<(), LoadError> {
-        replay.begin();
-        let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
-        let mut skip_or_fail = |offset, problem| match problem {
-            ReplayError::Unknown(name) if self.settings.rdb_skip_unknown_values => {
-                *unknown.entry(name).or_default() += 1;
-                Ok(())
-            }
-            problem => Err(LoadError::Command {
-                file: file.into(),
-                offset,
-                problem,
-            }),
-        };
-        let mut spare: Vec<&'static [u8]> = Vec::new();
-        while let Some(piece) = commands.next_piece()? {
-            self.stop_if_asked()?;
-            match piece {
-                Piece::Commands(commands) => {
-                    let (batch, mut first) = (commands.batch, 0);
-                    let mut args = recycle(spare);
-                    batch.resolve(commands.bytes, &mut args);
-                    while let Err((failed, problem)) = replay.run_batch(batch, &args, first) {
-                        skip_or_fail(commands.offset_of(failed), problem)?;
-                        first = failed + 1;
-                    }
-                    spare = recycle(args);
-                }
-                Piece::Unit(unit) => {
-                    for command in unit.commands() {
-                        let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
-                        if let Err(problem) = replay.run(&args) {
-                            skip_or_fail(command.offset, problem)?;
-                        }
-                    }
-                }
-            }
-        }
-        if !unknown.is_empty() {
-            warn!("{file}: left out unknown commands: {unknown:?}");
-        }
-        if let Some((count, first)) = replay.refusals() {
-            warn!("{file}: {count} commands were answered with an error, the first: {first}");
-        }
-        Ok(())
-    }
-
     /// Loading is cancelled when the server stops.
-    fn stop_if_asked(&self) -> Result<(), LoadError> {
+    pub(super) fn stop_if_asked(&self) -> Result<(), LoadError> {
         if self.store.is_stopping() {
             return Err(LoadError::Stopped);
         }
@@ -362,7 +198,7 @@ impl DataLoader<'_> {
     }
 
     /// Reads an RDB file; returns the bytes after it, and their offset.
-    fn read_rdb<'r, R: Read + 'r>(
+    pub(super) fn read_rdb<'r, R: Read + 'r>(
         &self,
         file: &str,
         input: R,

@@ -9,6 +9,7 @@
 //! - [`directory`]: the data directory
 //! - `log_files`: the list of the log's files, changed by snapshots and rewrites
 //! - [`load`]: reads the data at the start
+//! - `load_aof`: reads the files of the AOF
 //! - `continuing`: begins or continues the log after that
 //! - `newest`: whether the log or the snapshot is read
 //! - [`log`]: writes the journal's records to the log
@@ -24,6 +25,7 @@ pub mod directory;
 pub mod figures;
 pub mod jobs;
 pub mod load;
+mod load_aof;
 pub mod log;
 mod log_files;
 pub mod log_writer;

@@ -1,7 +1,7 @@
 //! What a server makes of the files that it finds: those of Redis, damaged ones, another server's.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -160,7 +160,7 @@ fn values_of_other_types_are_refused_unless_they_may_be_left_out() {
     let foreign = golden("rdb/valkey-9.rdb");
     fs::copy(foreign, dir.path().join("dump.rdb")).unwrap();
     for settings in [snapshots, logging] {
-        let before = files(dir.path());
+        let before = data_files(dir.path());
         let why = failure(settings(dir.path()));
         assert!(
             why.starts_with("dump.rdb: it holds values of types"),
@@ -168,11 +168,7 @@ fn values_of_other_types_are_refused_unless_they_may_be_left_out() {
         );
         assert!(why.contains(" of type list"), "{why}");
         assert!(why.contains("--rdb-unknown-values skip"), "{why}");
-        let mut after = files(dir.path());
-        after.retain(|(path, _)| !path.ends_with("everbloom.lock"));
-        let mut before = before;
-        before.retain(|(path, _)| !path.ends_with("everbloom.lock"));
-        assert_eq!(after, before);
+        assert_eq!(data_files(dir.path()), before);
     }
 }
 
@@ -295,6 +291,101 @@ fn damage_stops_the_start_and_names_the_place() {
     let why = failure(logging(dir.path()));
     let name = increment.file_name().unwrap().to_str().unwrap();
     assert!(why.contains(name), "{why}");
+}
+
+/// The only file of the log whose name ends like this.
+fn log_file(dir: &Path, end: &str) -> PathBuf {
+    let mut found = files(&dir.join("appendonlydir")).into_iter();
+    found
+        .find(|(path, _)| path.to_string_lossy().ends_with(end))
+        .unwrap()
+        .0
+}
+
+/// The files of a data directory without its lock.
+fn data_files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = files(dir);
+    found.retain(|(path, _)| !path.ends_with("everbloom.lock"));
+    found
+}
+
+/// The start is refused, names the file, and changes nothing.
+fn assert_refused(settings: Settings, file: &Path, what: &str) {
+    let dir = settings.data.dir.clone().unwrap();
+    let before = data_files(&dir);
+    let why = failure(settings);
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(why.contains(name) && why.contains("byte"), "{what}: {why}");
+    assert_eq!(data_files(&dir), before, "{what}: {why}");
+}
+
+/// A file system may do this to a file at a loss of power. A base and a snapshot get their names
+/// when they are complete, so that nothing of them is a torn end.
+#[test]
+fn a_base_or_snapshot_that_is_empty_cut_or_zeros_is_damage() {
+    for last_command in ["PING", "SET b 2"] {
+        let dir = tempdir().unwrap();
+        let (running, mut client) = start(logging(dir.path()));
+        run(&mut client, &["BF.MADD f x y z", "SET a 1", "BGREWRITEAOF"]);
+        until(&mut client, "aof_rewrites", "1");
+        run(&mut client, &["SAVE", last_command]);
+        drop(running);
+        let base = log_file(dir.path(), ".base.rdb");
+        let alone = tempdir().unwrap();
+        let snapshot = alone.path().join("dump.rdb");
+        fs::copy(dir.path().join("dump.rdb"), &snapshot).unwrap();
+        for (file, settings) in [
+            (&base, logging(dir.path())),
+            (&snapshot, logging(alone.path())),
+            (&snapshot, snapshots(alone.path())),
+        ] {
+            let whole = fs::read(file).unwrap();
+            for len in [0, 1, 4, 5, 9, whole.len() / 2, whole.len() - 1] {
+                for end in [vec![], vec![0; whole.len() - len]] {
+                    fs::write(file, [&whole[..len], &end].concat()).unwrap();
+                    let what = format!("{len} bytes, {} zeros", end.len());
+                    assert_refused(settings.clone(), file, &what);
+                }
+            }
+            fs::write(file, &whole).unwrap();
+        }
+        let (_running, mut client) = start(logging(dir.path()));
+        assert_eq!(client.line("EXISTS f a"), Reply::Integer(2));
+    }
+}
+
+/// A log directory whose base has commands, and whose increment is empty.
+fn with_base_of_commands(dir: &Path, name: &str, text: &[u8]) {
+    let log = dir.join("appendonlydir");
+    fs::create_dir(&log).unwrap();
+    let manifest =
+        format!("file {name} seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n");
+    fs::write(log.join("appendonly.aof.manifest"), manifest).unwrap();
+    fs::write(log.join(name), text).unwrap();
+    fs::write(log.join("appendonly.aof.1.incr.aof"), "").unwrap();
+}
+
+/// With `aof-use-rdb-preamble no`, Redis leaves such a base of an empty database.
+#[test]
+fn a_base_of_commands_may_be_empty_and_never_torn() {
+    let text =
+        b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n1\r\n";
+    let name = "appendonly.aof.1.base.aof";
+    for (len, keys) in [(0, 0), (text.len(), 2)] {
+        let dir = tempdir().unwrap();
+        with_base_of_commands(dir.path(), name, &text[..len]);
+        let (_running, mut client) = start(logging(dir.path()));
+        assert_eq!(client.line("DBSIZE"), Reply::Integer(keys));
+    }
+    let dir = tempdir().unwrap();
+    with_base_of_commands(dir.path(), name, &text[..50]);
+    let file = log_file(dir.path(), ".base.aof");
+    assert_refused(logging(dir.path()), &file, "torn");
+    // An old-style log was being written before it became the base.
+    let dir = tempdir().unwrap();
+    with_base_of_commands(dir.path(), "appendonly.aof", &text[..50]);
+    let (_running, mut client) = start(logging(dir.path()));
+    assert_eq!(client.line("DBSIZE"), Reply::Integer(1));
 }
 
 /// To take the rest of the file for the argument that it announces would cut off 90 of 100 keys.
