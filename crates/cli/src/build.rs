@@ -86,9 +86,11 @@ input can be read only once, so it needs --capacity or --growing. A filter of fi
 and faster than one that grows. It takes more records than its capacity, and then finds more that
 were never put in; the summary warns.
 
+The end of a line may be CRLF, and a byte order mark at the start of a file is no part of its first
+line. With --null records are taken as they are.
+
 A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed size and no key, so
-that anyone can choose records that collide. As DCSO's tool does, it takes a line without the
-carriage return of CRLF; our own formats have it as it is.
+that anyone can choose records that collide.
 
 The blocked layout has a secret key, so that nobody can choose records that collide. With --seed,
 those who know the number can. The classic layout has no key, so anyone can.

@@ -48,10 +48,12 @@ bzip2 are unpacked; others, such as ZIP archives, are refused. A `dedup` or `bui
 filter meanwhile. What is older than the window of a filter is not in it. Only if a program gave the
 window a clock other than milliseconds since 1970, nothing is too old.
 
+The end of a line may be CRLF, and a byte order mark at the start of a file is no part of its first
+line, nor printed. With --null records are taken as they are.
+
 A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content, and read where it is:
-let a `bloom insert` end first. As DCSO's tool does, it takes a line without the carriage return of
-CRLF; all other filters have it as it is. A filter of Guava is what BloomFilter.writeTo wrote in
-Java. It does not tell how items were put in: give --funnel.
+let a `bloom insert` end first. A filter of Guava is what BloomFilter.writeTo wrote in Java. It does
+not tell how items were put in: give --funnel.
 
 Exit code, as that of grep: 0 when a record was printed or would be, 1 when none was, 2 for an
 error, also when only one of many inputs could not be read.
@@ -68,11 +70,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut filter = FilterFile::look_at_any(&args.filter)?;
     let digest = match &filter {
         Found::Own(filter) => Digest::Hashes(filter.hasher(), false),
-        Found::Other(other) if other.program() == Program::Dcso => Digest::Lines,
         Found::Other(_) => Digest::Keys,
     };
-    // Only those of Guava need the keys as they are.
-    if args.funnel.is_some() && !matches!(digest, Digest::Keys) {
+    let is_guavas = matches!(&filter, Found::Other(other) if other.program() == Program::Guava);
+    if args.funnel.is_some() && !is_guavas {
         return Err(Failure::Other(format!(
             "{} is no filter of Guava; leave --funnel off",
             args.filter.display()

@@ -62,7 +62,7 @@ impl Writable {
     pub(crate) fn digest(&self) -> Digest {
         match self {
             Writable::Own(filter) => Digest::Hashes(filter.hasher(), false),
-            Writable::Dcso(_) => Digest::Lines,
+            Writable::Dcso(_) => Digest::Keys,
         }
     }
 

@@ -53,6 +53,9 @@ const HELP: &str = "\
 Records are printed in their order, byte for byte; the last one of a file gets an end if it has
 none. Files of gzip, zstd, xz and bzip2 are unpacked; others, such as ZIP archives, are refused.
 
+The end of a line may be CRLF, so a line with it repeats one without. A byte order mark at the start
+of a file is no part of its first line, nor printed. With --null records are taken as they are.
+
 A Bloom filter remembers: no repeat is ever printed, and of the new records about --error-rate are
 lost. The summary on stderr says how many to expect. With --repeated the filter's errors are records
 that are printed and were not seen before.

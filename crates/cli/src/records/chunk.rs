@@ -61,8 +61,6 @@ pub(crate) enum Digest {
     /// Hashes, and whether to look for repeats within the chunk.
     Hashes(ItemHash, bool),
     Keys,
-    /// The same without the carriage return at the end of a line, as DCSO's tool reads lines.
-    Lines,
     /// Only which records have no key.
     Count,
 }
@@ -103,19 +101,18 @@ impl Digester {
         chunk.key_ends.clear();
 
         let (hashes, keys, key_ends) = (&mut chunk.hashes, &mut chunk.keys, &mut chunk.key_ends);
-        let (ends, keyless) = (&chunk.ends, &mut chunk.keyless);
+        let keyless = &mut chunk.keyless;
+        let records = contents(bytes, &chunk.ends, self.terminator);
         match &self.digest {
             Digest::Hashes(hasher, _) => {
-                each_key(bytes, ends, &self.key_of, keyless, |key| {
+                each_key(records, &self.key_of, keyless, |key| {
                     hashes.push(hasher.hash(key));
                 });
             }
-            Digest::Count => each_key(bytes, ends, &self.key_of, keyless, |_| ()),
-            Digest::Keys | Digest::Lines => {
-                let drops = self.terminator == b'\n' && matches!(self.digest, Digest::Lines);
-                each_key(bytes, ends, &self.key_of, keyless, |key| {
-                    let line = key.strip_suffix(b"\r").filter(|_| drops);
-                    keys.extend_from_slice(line.unwrap_or(key));
+            Digest::Count => each_key(records, &self.key_of, keyless, |_| ()),
+            Digest::Keys => {
+                each_key(records, &self.key_of, keyless, |key| {
+                    keys.extend_from_slice(key);
                     key_ends.push(keys.len());
                 });
             }
@@ -156,32 +153,44 @@ impl Digester {
     }
 }
 
+/// What counts of each record: its bytes without the end. The end of a line may be CRLF, as on
+/// Windows; a record that ends with NUL is taken as it is.
+#[inline]
+fn contents<'a>(
+    bytes: &'a [u8],
+    ends: &'a [usize],
+    terminator: u8,
+) -> impl Iterator<Item = &'a [u8]> {
+    let are_lines = terminator == b'\n';
+    let mut start = 0;
+    let mut rest = bytes;
+    ends.iter().map_while(move |&end| {
+        let (record, after) = rest.split_at_checked(end - start)?;
+        (rest, start) = (after, end);
+        let (_, record) = record.split_last()?;
+        Some(match record.split_last() {
+            Some((b'\r', line)) if are_lines => line,
+            _ => record,
+        })
+    })
+}
+
 /// Calls `take` with the key of each record that has one.
 #[inline]
-fn each_key(
-    bytes: &[u8],
-    ends: &[usize],
+fn each_key<'a>(
+    records: impl Iterator<Item = &'a [u8]>,
     key_of: &KeyOf,
     keyless: &mut Vec<usize>,
     mut take: impl FnMut(&[u8]),
 ) {
-    let mut rest = bytes;
-    let mut start = 0;
-    for (number, &end) in ends.iter().enumerate() {
-        let Some((record, after)) = rest.split_at_checked(end - start) else {
-            return;
-        };
-        let record = record.split_last().map_or(record, |(_, record)| record);
-        if matches!(key_of, KeyOf::Whole) {
-            take(record);
-        } else {
-            match key_of.find(record) {
-                Some(key) => take(&key),
-                None => keyless.push(number),
-            }
+    if matches!(key_of, KeyOf::Whole) {
+        return records.for_each(take);
+    }
+    for (number, record) in records.enumerate() {
+        match key_of.find(record) {
+            Some(key) => take(&key),
+            None => keyless.push(number),
         }
-        rest = after;
-        start = end;
     }
 }
 

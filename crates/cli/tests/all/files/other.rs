@@ -192,17 +192,6 @@ fn dcsos_lines_end_with_crlf_too() {
     for line in [format!("{first}\n"), format!("{first}\r\n")] {
         assert_eq!(check("f.bloom", &line), line);
     }
-    // Ours has the bytes as they are, and so has dedup.
-    everbloom(&folder, &["build", "-q", "own.bloom", "crlf"]).success();
-    assert_eq!(
-        check("own.bloom", &format!("{first}\r\n")),
-        format!("{first}\r\n")
-    );
-    assert_eq!(check("own.bloom", &format!("{first}\n")), "");
-    assert_eq!(
-        with_input(&folder, &["dedup", "-q"], "a\na\r\na\n").success(),
-        "a\na\r\n"
-    );
 }
 
 #[test]

@@ -8,6 +8,7 @@
 )]
 #![cfg(unix)]
 
+mod lines;
 mod packed;
 
 use std::fs;
