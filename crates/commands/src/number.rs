@@ -53,6 +53,27 @@ pub fn within<N: TryFrom<i64> + PartialOrd>(
     number.ok_or(NumberError::Range)
 }
 
+/// Bytes from `100`, `1k` (1000), `1kb` (1024), and so on up to `gb`, in any case.
+pub fn memory(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, unit) = text.split_at_checked(digits)?;
+    let factor: u64 = match &*unit.to_ascii_lowercase() {
+        b"" | b"b" => 1,
+        b"k" => 1000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    str::from_utf8(digits)
+        .ok()?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(factor)
+}
+
 /// An expansion within [`EXPANSION`].
 pub fn expansion(text: &[u8]) -> Result<u32, NumberError> {
     within(text, &EXPANSION)

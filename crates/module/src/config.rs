@@ -1,8 +1,8 @@
 //! Settings.
 //!
-//! A load argument may also have valkey-bloom's name.
+//! A load argument has the name of the first column, valkey-bloom's or its old one.
 //!
-//! | Redis 8 | Redis 7, Valkey | as valkey-bloom has it | load argument |
+//! | Redis 8 | Redis 7, Valkey | as valkey-bloom has it | old load argument |
 //! |---|---|---|---|
 //! | `bf-error-rate` | `bf.bf-error-rate` | `bf.bloom-fp-rate` | `ERROR_RATE` |
 //! | `bf-initial-size` | `bf.bf-initial-size` | `bf.bloom-capacity` | `INITIAL_SIZE` |
@@ -25,18 +25,15 @@ use everbloom::{CuckooFilter, Layout};
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
 use everbloom_commands::{CuckooDefaults, Defaults};
 
-use crate::raw::config::{self as host, NumberSetting, Setting, TextSetting};
+use crate::raw::config::{self as host, Alias, NumberSetting, Setting, TextSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
 use crate::raw::load::{is_valkey, machine_memory};
-
-/// An error rate and what it was at the start, as the bits of the numbers.
-static RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
-static START_RATE: AtomicU64 = AtomicU64::new(0.01_f64.to_bits());
 
 /// How much memory the machine has, in bytes.
 static MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
 
-static ERROR_RATE: TextSetting = TextSetting::new(set_rate);
+/// Its value is the bits of a number.
+static ERROR_RATE: TextSetting = TextSetting::new(0.01_f64.to_bits(), rate_bits);
 static INITIAL_SIZE: NumberSetting = NumberSetting::new(
     100,
     (CAPACITY.start().cast_signed(), CAPACITY.end().cast_signed()),
@@ -59,16 +56,12 @@ static CUCKOO_EXPANSION_FACTOR: NumberSetting =
     NumberSetting::new(1, (0, CuckooFilter::MAX_EXPANSION as i64));
 static CUCKOO_MAX_EXPANSIONS: NumberSetting = NumberSetting::new(32, (1, 1 << 16));
 
-/// The settings, by our names and by valkey-bloom's.
-static SETTINGS: [(&str, &dyn Setting); 15] = [
+/// The settings.
+static SETTINGS: [(&str, &dyn Setting); 11] = [
     ("bf-error-rate", &ERROR_RATE),
-    ("bloom-fp-rate", &ERROR_RATE),
     ("bf-initial-size", &INITIAL_SIZE),
-    ("bloom-capacity", &INITIAL_SIZE),
     ("bf-expansion-factor", &EXPANSION_FACTOR),
-    ("bloom-expansion", &EXPANSION_FACTOR),
     ("bf-max-filter-bytes", &MAX_FILTER_BYTES),
-    ("bloom-memory-usage-limit", &MAX_FILTER_BYTES),
     ("bf-default-layout", &DEFAULT_LAYOUT),
     ("bf-redisbloom-compatible", &REDISBLOOM_COMPATIBLE),
     ("cf-initial-size", &CUCKOO_INITIAL_SIZE),
@@ -78,8 +71,20 @@ static SETTINGS: [(&str, &dyn Setting); 15] = [
     ("cf-max-expansions", &CUCKOO_MAX_EXPANSIONS),
 ];
 
-/// The load arguments, besides valkey-bloom's names.
-static ARGUMENTS: [(&str, &dyn Setting); 10] = [
+/// What valkey-bloom calls some of them.
+static ALIASES: [Alias; 4] = [
+    Alias::new("bloom-fp-rate", "bf-error-rate", &ERROR_RATE),
+    Alias::new("bloom-capacity", "bf-initial-size", &INITIAL_SIZE),
+    Alias::new("bloom-expansion", "bf-expansion-factor", &EXPANSION_FACTOR),
+    Alias::new(
+        "bloom-memory-usage-limit",
+        "bf-max-filter-bytes",
+        &MAX_FILTER_BYTES,
+    ),
+];
+
+/// The names of load arguments before the settings had names.
+static OLD_ARGUMENTS: [(&str, &dyn Setting); 10] = [
     ("ERROR_RATE", &ERROR_RATE),
     ("INITIAL_SIZE", &INITIAL_SIZE),
     ("EXPANSION", &EXPANSION_FACTOR),
@@ -92,8 +97,13 @@ static ARGUMENTS: [(&str, &dyn Setting); 10] = [
     ("CF_MAX_EXPANSIONS", &CUCKOO_MAX_EXPANSIONS),
 ];
 
-fn is_of_valkey(name: &str) -> bool {
-    name.starts_with("bloom-")
+/// The setting that a load argument is for, in any case of letters.
+fn setting_of(argument: &[u8]) -> Option<&'static dyn Setting> {
+    let aliases = ALIASES.iter().map(|alias| (alias.name, alias.setting));
+    let named = SETTINGS.iter().chain(&OLD_ARGUMENTS).copied();
+    let mut known = named.chain(aliases);
+    let found = known.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(argument));
+    found.map(|(_, setting)| setting)
 }
 
 /// The same for cuckoo filters. Two settings must agree, which the host lets be set one by one: a
@@ -116,7 +126,7 @@ pub(crate) fn cuckoo_defaults() -> CuckooDefaults {
 /// The parameters of filters that are created without saying how.
 pub(crate) fn defaults() -> Defaults {
     Defaults {
-        error_rate: f64::from_bits(RATE.load(Relaxed)),
+        error_rate: f64::from_bits(ERROR_RATE.value()),
         // Within their ranges, which are those of the settings.
         initial_size: INITIAL_SIZE.get().unsigned_abs(),
         expansion: u32::try_from(EXPANSION_FACTOR.get()).unwrap_or(0),
@@ -153,11 +163,14 @@ pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
     // A host that knows no bare names refuses them; to Valkey their flag may mean something else.
     let mut bare = !is_valkey();
     for (name, setting) in SETTINGS {
-        let registered = match is_of_valkey(name) {
-            true => setting.register(context, name, false),
-            false => own_name(&mut bare, |bare| setting.register(context, name, bare)),
-        };
-        if !registered {
+        if !own_name(&mut bare, |bare| setting.register(context, name, bare)) {
+            return Err(format!("the setting {name} could not be registered"));
+        }
+    }
+    // The host sets the settings in this order.
+    for alias in &ALIASES {
+        if !alias.register(context) {
+            let name = alias.name;
             return Err(format!("the setting {name} could not be registered"));
         }
     }
@@ -166,11 +179,21 @@ pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
         let line = "no harm done: this host puts bf. in front of the names of settings";
         context.log(LogLevel::Notice, line);
     }
-    if host::load(context) {
-        Ok(())
-    } else {
-        Err("a setting has a value that it cannot have".into())
+    if !host::load(context) {
+        return Err("a setting has a value that it cannot have".into());
     }
+    let prefix = if bare { "" } else { "bf." };
+    for alias in &ALIASES {
+        if let Some((value, other)) = alias.take_conflict() {
+            let (of, name) = (alias.of, alias.name);
+            let line = format!(
+                "{prefix}{of} is {value} and bf.{name} is {other}, but they are one setting: \
+                 {value} is used"
+            );
+            context.log(LogLevel::Warning, &line);
+        }
+    }
+    Ok(())
 }
 
 /// Registers a name without the module's in front, by `register(true)`, if the host takes that;
@@ -180,45 +203,49 @@ fn own_name(bare: &mut bool, register: impl Fn(bool) -> bool) -> bool {
     *bare || register(false)
 }
 
-/// Reads load arguments as RedisBloom and valkey-bloom have them, pairs of a word and its value, and
-/// two of our own. An error is for the log.
+/// Reads load arguments, pairs of a word and its value. An error is for the log.
 pub(crate) fn read_arguments(context: &HostContext<'_>, args: Args<'_>) -> Result<(), String> {
-    ERROR_RATE.begin("ERROR_RATE", b"0.01")?;
+    ERROR_RATE.put_text("ERROR_RATE", b"0.01")?;
+    let mut given: Vec<(&dyn Setting, String, u64)> = Vec::new();
     let mut words = args.iter();
-    while let Some(word) = words.next() {
-        let word = String::from_utf8_lossy(word).to_ascii_uppercase();
+    while let Some(argument) = words.next() {
+        let word = String::from_utf8_lossy(argument);
         let value = words
             .next()
             .ok_or_else(|| format!("the argument {word} has no value"))?;
-        let theirs = SETTINGS.iter().filter(|(name, _)| is_of_valkey(name));
-        let mut known = ARGUMENTS.iter().chain(theirs);
-        match known.find(|(name, _)| name.eq_ignore_ascii_case(&word)) {
-            Some((_, setting)) => setting.begin(&word, value)?,
-            None if word.starts_with("BLOOM-") => {
-                let line = format!("the argument {word} has no effect here");
-                context.log(LogLevel::Warning, &line);
+        let Some(setting) = setting_of(argument) else {
+            if !argument.to_ascii_lowercase().starts_with(b"bloom-") {
+                return Err(format!("unknown argument {word}"));
             }
-            None => return Err(format!("unknown argument {word}")),
+            let line = format!("the argument {word} has no effect here");
+            context.log(LogLevel::Warning, &line);
+            continue;
+        };
+        setting.put_text(&word, value)?;
+        let mut earlier = given.iter().rev();
+        if let Some((_, name, earlier)) = earlier.find(|it| std::ptr::addr_eq(it.0, setting))
+            && *earlier != setting.value()
+        {
+            let text = setting.text();
+            let line = format!(
+                "the arguments {name} and {word} are one setting, with two values: {text} is used"
+            );
+            context.log(LogLevel::Warning, &line);
         }
+        given.push((setting, word.into_owned(), setting.value()));
     }
-    START_RATE.store(RATE.load(Relaxed), Relaxed);
     Ok(())
 }
 
-/// Sets the error rate; false when the text is not to be kept.
-fn set_rate(name: &str, text: &[u8]) -> Result<bool, String> {
+/// What the text of an error rate means, as the bits of a number.
+fn rate_bits(name: &str, text: &[u8]) -> Result<u64, String> {
     let rate = number::error_rate(text).map_err(|error| match error {
         NumberError::Syntax => format!("Invalid value for `{name}`"),
         NumberError::Range => {
             format!("Value for `{name}` must be in the range (0.000000, 1.000000)")
         }
     })?;
-    let bits = rate.min(RATE_CAP).to_bits();
-    if host::is_loading() && bits == START_RATE.load(Relaxed) {
-        return Ok(false);
-    }
-    RATE.store(bits, Relaxed);
-    Ok(true)
+    Ok(rate.min(RATE_CAP).to_bits())
 }
 
 #[cfg(test)]
@@ -234,10 +261,10 @@ mod tests {
         let layouts = [Layout::Blocked, Layout::Classic];
         for layout in layouts {
             let name = layout::name(layout).as_bytes();
-            assert_eq!(DEFAULT_LAYOUT.begin("LAYOUT", name), Ok(()));
+            assert_eq!(DEFAULT_LAYOUT.put_text("LAYOUT", name), Ok(()));
             assert_eq!(defaults().layout, layout);
         }
-        assert!(DEFAULT_LAYOUT.begin("LAYOUT", b"other").is_err());
+        assert!(DEFAULT_LAYOUT.put_text("LAYOUT", b"other").is_err());
     }
 
     /// Registers some names with a host that answers so, and shows which it has then.

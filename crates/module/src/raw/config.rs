@@ -2,17 +2,18 @@
 //! have them from Redis 7.0 on.
 
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use everbloom_commands::number::integer;
+use everbloom_commands::number::{NumberError, memory, within};
 
 use super::api::{api, c_str, c_text};
 use super::context::{HostContext, OwnedStr, bytes_of};
 use super::ffi::{CONFIG_MEMORY, CONFIG_UNPREFIXED, ERR, OK, Str};
 
 /// Whether the host is setting every setting for the first time: to what its file says, or to the
-/// default. A setting with two names must not lose by the one what it got by the other.
+/// default.
 static LOADING: AtomicBool = AtomicBool::new(false);
 
 /// How a setting is written that is a whole number within.
@@ -30,8 +31,6 @@ pub(crate) struct NumberSetting {
     range: (i64, i64),
     form: Form,
     value: AtomicI64,
-    /// The value before the host loaded its settings.
-    start: AtomicI64,
 }
 
 impl NumberSetting {
@@ -40,7 +39,6 @@ impl NumberSetting {
             range,
             form: Form::Number,
             value: AtomicI64::new(value),
-            start: AtomicI64::new(value),
         }
     }
 
@@ -66,44 +64,171 @@ impl NumberSetting {
         self.get() == 1
     }
 
-    fn set(&self, value: i64) {
-        if !(is_loading() && value == self.start.load(Relaxed)) {
-            self.value.store(value, Relaxed);
+    fn parse(&self, text: &[u8]) -> Result<i64, NumberError> {
+        let range = self.range.0..=self.range.1;
+        match self.form {
+            Form::Number => within(text, &range),
+            Form::Memory => {
+                let bytes = memory(text).ok_or(NumberError::Syntax)?;
+                let bytes = i64::try_from(bytes).ok();
+                let bytes = bytes.filter(|bytes| range.contains(bytes));
+                bytes.ok_or(NumberError::Range)
+            }
+            Form::Word(words) => {
+                let is_named = |word: &str| word.as_bytes().eq_ignore_ascii_case(text);
+                let mut words = (0..).zip(words);
+                let named = words.find_map(|(value, word)| is_named(word).then_some(value));
+                named.ok_or(NumberError::Syntax)
+            }
         }
     }
 }
 
-/// A setting that is text. The text that was set is kept, because it is what `CONFIG GET` answers.
+/// A setting that is text, and means a number. The text that was set is kept, because it is what
+/// `CONFIG GET` answers.
 pub(crate) struct TextSetting {
-    /// Takes a text for the setting of that name, and says whether to keep it; an error says what
-    /// is wrong with it.
-    set: fn(name: &str, text: &[u8]) -> Result<bool, String>,
+    /// What a text means for the setting of that name; an error says what is wrong with it.
+    parse: fn(name: &str, text: &[u8]) -> Result<u64, String>,
+    value: AtomicU64,
     kept: Mutex<Option<OwnedStr>>,
 }
 
 impl TextSetting {
-    pub(crate) const fn new(set: fn(&str, &[u8]) -> Result<bool, String>) -> Self {
+    /// One that has a value before it has a text.
+    pub(crate) const fn new(
+        value: u64,
+        parse: fn(name: &str, text: &[u8]) -> Result<u64, String>,
+    ) -> Self {
         TextSetting {
-            set,
+            parse,
+            value: AtomicU64::new(value),
             kept: Mutex::new(None),
         }
     }
+}
 
-    /// The text that is kept.
-    fn text(&self) -> String {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: a string that is kept as long as it is locked.
-        let bytes = kept.as_ref().map(|text| unsafe { bytes_of(text.0) });
-        String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
+/// Another name of a setting. It is a setting of its own to the host, which writes each whose text
+/// is not its default to its file. So this one has no text unless the operator used it, or the
+/// setting has its default.
+pub(crate) struct Alias {
+    pub(crate) name: &'static str,
+    /// The name of the setting itself.
+    pub(crate) of: &'static str,
+    pub(crate) setting: &'static dyn Setting,
+    state: Mutex<AliasState>,
+}
+
+#[derive(Default)]
+struct AliasState {
+    /// The value that the setting has as its default.
+    default: u64,
+    used: Option<AliasUse>,
+    /// The text that the host reads.
+    shown: Option<OwnedStr>,
+    /// The texts that the host's file gives the setting and this name, if they differ.
+    conflict: Option<(String, String)>,
+}
+
+/// What the operator set by another name.
+struct AliasUse {
+    value: u64,
+    /// The text of the setting before.
+    before: String,
+}
+
+impl Alias {
+    pub(crate) const fn new(
+        name: &'static str,
+        of: &'static str,
+        setting: &'static dyn Setting,
+    ) -> Self {
+        Alias {
+            name,
+            of,
+            setting,
+            state: Mutex::new(AliasState {
+                default: 0,
+                used: None,
+                shown: None,
+                conflict: None,
+            }),
+        }
     }
 
-    /// Takes a text and keeps it.
+    fn state(&self) -> MutexGuard<'_, AliasState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the texts that the host's file gave the setting and this name, if they differ.
+    pub(crate) fn take_conflict(&self) -> Option<(String, String)> {
+        self.state().conflict.take()
+    }
+
+    /// Registers it, after its setting, whose value is the default.
+    pub(crate) fn register(&'static self, context: &HostContext<'_>) -> bool {
+        self.state().default = self.setting.value();
+        register_text(self, context, self.name, &self.setting.text(), false)
+    }
+}
+
+/// A setting that is text to the host.
+trait HostText: Sync {
+    /// Takes a text under that name.
+    fn put(&self, name: &str, text: &[u8]) -> Result<(), String>;
+
+    /// The text, which lives until this is called again or another one is taken.
+    fn shown(&self) -> *mut Str;
+}
+
+impl HostText for TextSetting {
     fn put(&self, name: &str, text: &[u8]) -> Result<(), String> {
-        if (self.set)(name, text)? {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            *kept = Some(OwnedStr::new(text));
-        }
+        self.value.store((self.parse)(name, text)?, Relaxed);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(OwnedStr::new(text));
         Ok(())
+    }
+
+    fn shown(&self) -> *mut Str {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref().map_or(null_mut(), |text| text.0)
+    }
+}
+
+impl HostText for Alias {
+    /// An empty text takes back what this name has set: so the host undoes a `CONFIG SET` of
+    /// several settings when one of them is refused.
+    fn put(&self, name: &str, text: &[u8]) -> Result<(), String> {
+        let (mut state, setting) = (self.state(), self.setting);
+        if text.is_empty() {
+            let used = state.used.take();
+            let last = used.filter(|used| used.value == setting.value());
+            return last.map_or(Ok(()), |used| {
+                setting.put_text(name, used.before.as_bytes())
+            });
+        }
+        let (before, value) = (setting.text(), setting.value());
+        setting.put_text(name, text)?;
+        if is_loading() {
+            if setting.value() == state.default {
+                // The host has no text for this name, and sets the default.
+                return setting.put_text(name, before.as_bytes());
+            }
+            if value != state.default && value != setting.value() {
+                state.conflict = Some((before.clone(), setting.text()));
+                setting.put_text(name, before.as_bytes())?;
+            }
+        }
+        let value = setting.value();
+        // The default needs no name in the file.
+        state.used = (value != state.default).then_some(AliasUse { value, before });
+        Ok(())
+    }
+
+    fn shown(&self) -> *mut Str {
+        let (mut state, setting) = (self.state(), self.setting);
+        let has_text = state.used.is_some() || setting.value() == state.default;
+        state.shown = has_text.then(|| OwnedStr::new(setting.text().as_bytes()));
+        state.shown.as_ref().map_or(null_mut(), |text| text.0)
     }
 }
 
@@ -122,8 +247,14 @@ pub(crate) trait Setting: Sync {
     /// is to stand `bare`, which only Redis takes, from 8.0 on. False when the host refuses it.
     fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool;
 
-    /// Sets it by a load argument.
-    fn begin(&self, argument: &str, text: &[u8]) -> Result<(), String>;
+    /// Takes a text under that name; an error says what is wrong with it.
+    fn put_text(&self, name: &str, text: &[u8]) -> Result<(), String>;
+
+    /// The text that means its value.
+    fn text(&self) -> String;
+
+    /// Its value, as bits that equal values share.
+    fn value(&self) -> u64;
 }
 
 impl Setting for NumberSetting {
@@ -166,49 +297,78 @@ impl Setting for NumberSetting {
         registered == OK
     }
 
-    fn begin(&self, argument: &str, text: &[u8]) -> Result<(), String> {
-        let value = match self.form {
-            Form::Word(words) => (0..).zip(words).find_map(|(value, word)| {
-                let is_named = word.as_bytes().eq_ignore_ascii_case(text);
-                is_named.then_some(value)
-            }),
-            Form::Number | Form::Memory => {
-                integer(text).filter(|it| (self.range.0..=self.range.1).contains(it))
+    fn put_text(&self, name: &str, text: &[u8]) -> Result<(), String> {
+        let value = self.parse(text).map_err(|error| match error {
+            NumberError::Syntax => format!("Invalid value for `{name}`"),
+            NumberError::Range => {
+                let (least, most) = self.range;
+                format!("Value for `{name}` must be in the range [{least}, {most}]")
             }
-        };
-        let wrong = || format!("the argument {argument} has a value that it cannot have");
-        let value = value.ok_or_else(wrong)?;
-        self.start.store(value, Relaxed);
+        })?;
         self.value.store(value, Relaxed);
         Ok(())
+    }
+
+    fn text(&self) -> String {
+        match self.form {
+            Form::Number | Form::Memory => self.get().to_string(),
+            Form::Word([first, second]) => if self.is_second() { second } else { first }.into(),
+        }
+    }
+
+    fn value(&self) -> u64 {
+        self.get().cast_unsigned()
     }
 }
 
 impl Setting for TextSetting {
     fn register(&'static self, context: &HostContext<'_>, name: &str, bare: bool) -> bool {
-        let Some(register) = api().register_string_config else {
-            return false;
-        };
-        let (name, default) = (c_text(name), c_text(&self.text()));
-        // SAFETY: as above.
-        let registered = unsafe {
-            register(
-                context.raw(),
-                name.as_ptr().cast(),
-                default.as_ptr().cast(),
-                flags(bare),
-                get_text,
-                set_text,
-                None,
-                std::ptr::from_ref(self).cast_mut().cast(),
-            )
-        };
-        registered == OK
+        register_text(self, context, name, &self.text(), bare)
     }
 
-    fn begin(&self, argument: &str, text: &[u8]) -> Result<(), String> {
-        self.put(argument, text)
+    fn put_text(&self, name: &str, text: &[u8]) -> Result<(), String> {
+        self.put(name, text)
     }
+
+    fn text(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: a string that is kept as long as it is locked.
+        let bytes = kept.as_ref().map(|text| unsafe { bytes_of(text.0) });
+        String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
+    }
+
+    fn value(&self) -> u64 {
+        self.value.load(Relaxed)
+    }
+}
+
+/// Registers a setting that is text to the host.
+fn register_text<T: HostText>(
+    setting: &'static T,
+    context: &HostContext<'_>,
+    name: &str,
+    default: &str,
+    bare: bool,
+) -> bool {
+    let Some(register) = api().register_string_config else {
+        return false;
+    };
+    let (name, default) = (c_text(name), c_text(default));
+    // SAFETY: a valid context and C strings, which the host copies. Functions of their types, and
+    // what they get as their data: a setting that lives forever.
+    let registered = unsafe {
+        register(
+            context.raw(),
+            name.as_ptr().cast(),
+            default.as_ptr().cast(),
+            flags(bare),
+            get_text::<T>,
+            set_text::<T>,
+            None,
+            std::ptr::from_ref(setting).cast_mut().cast(),
+        )
+    };
+    registered == OK
 }
 
 /// Has the host set all settings that are registered: to what its file says, or to the default.
@@ -223,7 +383,7 @@ pub(crate) fn load(context: &HostContext<'_>) -> bool {
 }
 
 /// Whether [`load`] is running.
-pub(crate) fn is_loading() -> bool {
+fn is_loading() -> bool {
     LOADING.load(Relaxed)
 }
 
@@ -246,7 +406,8 @@ unsafe extern "C" fn set_number(
     _error: *mut *mut Str,
 ) -> c_int {
     // SAFETY: what the host promises. It has checked the range.
-    unsafe { &*data.cast::<NumberSetting>() }.set(value);
+    let setting = unsafe { &*data.cast::<NumberSetting>() };
+    setting.value.store(value, Relaxed);
     OK
 }
 
@@ -262,27 +423,25 @@ unsafe extern "C" fn set_word(
     _error: *mut *mut Str,
 ) -> c_int {
     // SAFETY: what the host promises. It has checked that a word has this value.
-    unsafe { &*data.cast::<NumberSetting>() }.set(value.into());
+    let setting = unsafe { &*data.cast::<NumberSetting>() };
+    setting.value.store(value.into(), Relaxed);
     OK
 }
 
 /// The host does not free what it gets here.
-unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut Str {
+unsafe extern "C" fn get_text<T: HostText>(_name: *const c_char, data: *mut c_void) -> *mut Str {
     // SAFETY: what the host promises.
-    let setting = unsafe { &*data.cast::<TextSetting>() };
-    let kept = setting.kept.lock().unwrap_or_else(PoisonError::into_inner);
-    kept.as_ref().map_or(std::ptr::null_mut(), |text| text.0)
+    unsafe { &*data.cast::<T>() }.shown()
 }
 
-unsafe extern "C" fn set_text(
+unsafe extern "C" fn set_text<T: HostText>(
     name: *const c_char,
     text: *mut Str,
     data: *mut c_void,
     error: *mut *mut Str,
 ) -> c_int {
     // SAFETY: what the host promises.
-    let (setting, name, text) =
-        unsafe { (&*data.cast::<TextSetting>(), c_str(name), bytes_of(text)) };
+    let (setting, name, text) = unsafe { (&*data.cast::<T>(), c_str(name), bytes_of(text)) };
     match setting.put(name, text) {
         Ok(()) => OK,
         Err(reason) => {

@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod aliases;
 mod beside;
 mod cluster;
 mod conformance;

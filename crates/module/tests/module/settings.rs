@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 /// A setting's value, under the name that the host gives it.
-fn setting(client: &mut Client, name: &str) -> String {
+pub fn setting(client: &mut Client, name: &str) -> String {
     let found = elements(client.line(&format!("CONFIG GET *{name}")));
     assert_eq!(found.len(), 2, "{name}: {found:?}");
     String::from_utf8(found[1].as_bytes().unwrap().to_vec()).unwrap()
@@ -151,13 +151,117 @@ fn a_file_sets_them_by_either_name_and_a_rewrite_keeps_them() {
                 "0.002",
                 "{names:?} {round}"
             );
-            assert_eq!(setting(&mut client, "bloom-capacity"), "123");
+            assert_eq!(setting(&mut client, "bf-initial-size"), "123");
             assert_eq!(setting(&mut client, "bf-expansion-factor"), "3");
             assert_eq!(setting(&mut client, "bf-default-layout"), "blocked");
             client.ok("CONFIG REWRITE");
             ours.restart("NOSAVE");
         }
     }
+}
+
+/// The names of the settings, as Redis 8 has them, those of RedisBloom before, and any case.
+#[test]
+fn load_arguments_have_the_names_of_the_settings() {
+    for (words, size, expansions) in [
+        (
+            "bf-error-rate 0.02 bf-initial-size 200 bf-expansion-factor 4 cf-max-expansions 3",
+            200,
+            3,
+        ),
+        (
+            "Error_Rate 0.02 INITIAL_SIZE 201 EXPANSION 4 CF_MAX_EXPANSIONS 5",
+            201,
+            5,
+        ),
+        (
+            "BF-Error-Rate 0.02 BF-INITIAL-SIZE 202 bloom-expansion 4 CF-MAX-EXPANSIONS 6",
+            202,
+            6,
+        ),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let Some(host) = Host::with_args(&[], &words) else {
+            return;
+        };
+        let mut client = host.client();
+        client.ok("BF.ADD f x");
+        let field = |client: &mut Client, name| {
+            elements(client.ok(&format!("BF.INFO f {name}")))[0].clone()
+        };
+        assert_eq!(field(&mut client, "CAPACITY"), Reply::Integer(size));
+        assert_eq!(field(&mut client, "EXPANSION"), Reply::Integer(4));
+        if from_redis_7() {
+            let found = setting(&mut client, "cf-max-expansions");
+            assert_eq!(found, expansions.to_string());
+        }
+        assert!(!host.log().contains("one setting"), "{}", host.log());
+    }
+}
+
+/// Each name that the guide lists for a load.
+#[test]
+fn every_setting_is_a_load_argument() {
+    for words in [
+        "bf-error-rate 0.02 bf-initial-size 7 bf-expansion-factor 3 bf-default-layout blocked \
+         bf-max-filter-bytes 1mb bf-redisbloom-compatible no cf-initial-size 99 cf-bucket-size 3 \
+         cf-max-iterations 9 cf-expansion-factor 2 cf-max-expansions 4",
+        "ERROR_RATE 0.02 INITIAL_SIZE 7 EXPANSION 3 LAYOUT blocked REDISBLOOM_COMPATIBLE no \
+         CF_INITIAL_SIZE 99 CF_BUCKET_SIZE 3 CF_MAX_ITERATIONS 9 CF_EXPANSION_FACTOR 2 \
+         CF_MAX_EXPANSIONS 4 bloom-memory-usage-limit 1mb",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let Some(host) = Host::with_args(&[], &words) else {
+            return;
+        };
+        let mut client = host.client();
+        client.ok("BF.ADD f x");
+        client.ok("CF.ADD g x");
+        assert_eq!(client.ok("TYPE f"), Reply::simple("everbloom"));
+        let info = elements(client.ok("CF.INFO g"));
+        let has = |name, value| {
+            info.windows(2)
+                .any(|it| it == [Reply::simple(name), Reply::Integer(value)])
+        };
+        assert!(
+            has("Bucket size", 3) && has("Max iterations", 9),
+            "{info:?}"
+        );
+        let refused = client.error("BF.RESERVE h 0.01 10000000");
+        assert!(refused.contains("Insufficient memory"), "{refused}");
+        if from_redis_7() {
+            for (name, value) in [
+                ("bf-error-rate", "0.02"),
+                ("bf-initial-size", "7"),
+                ("bf-expansion-factor", "3"),
+                ("bf-max-filter-bytes", "1048576"),
+                ("cf-initial-size", "99"),
+                ("cf-expansion-factor", "2"),
+                ("cf-max-expansions", "4"),
+            ] {
+                assert_eq!(setting(&mut client, name), value);
+            }
+        }
+    }
+}
+
+#[test]
+fn two_load_arguments_for_one_setting_are_a_warning() {
+    let words = [
+        "INITIAL_SIZE",
+        "5",
+        "bf-initial-size",
+        "6",
+        "bf-error-rate",
+        "0.01",
+    ];
+    let Some(host) = Host::with_args(&[], &words) else {
+        return;
+    };
+    let line = "the arguments INITIAL_SIZE and bf-initial-size are one setting, with two values: \
+                6 is used";
+    assert_eq!(host.log().matches(line).count(), 1, "{}", host.log());
+    assert_eq!(host.log().matches("one setting").count(), 1);
 }
 
 #[test]
@@ -245,7 +349,7 @@ fn load_arguments_of_valkey_bloom_are_understood() {
     }
     assert!(
         host.log()
-            .contains("BLOOM-USE-RANDOM-SEED has no effect here")
+            .contains("bloom-use-random-seed has no effect here")
     );
     // The limit is that of valkey-bloom, so this is what it answers, too.
     client.ok("BF.INSERT theirs CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 EXPANSION 2");
@@ -266,6 +370,11 @@ fn wrong_load_arguments_stop_the_start() {
         &["INITIAL_SIZE", "0"],
         &["CF_MAX_EXPANSIONS", "0"],
         &["CF_NONSENSE", "1"],
+        &["cf-nonsense", "1"],
+        &["bf-error_rate", "0.1"],
+        &["bf-initial-size"],
+        &["bf-initial-size", "0"],
+        &["bf-max-filter-bytes", "1xb"],
         &["bloom-memory-usage-limit", "-1"],
         &["LAYOUT"],
         &["LAYOUT", "block"],

@@ -18,7 +18,7 @@ pub const NO_MEMORY_VALUE: &str = "argument must be a memory value";
 
 /// An amount of memory within bounds, with or without a unit.
 pub fn memory<T: TryFrom<i64>>(text: &str, least: i64, most: i64) -> Result<T, String> {
-    let bytes = bytes(text).ok_or(NO_MEMORY_VALUE)?;
+    let bytes = number::memory(text.as_bytes()).ok_or(NO_MEMORY_VALUE)?;
     within(i64::try_from(bytes).unwrap_or(i64::MAX), least, most)
 }
 
@@ -28,25 +28,6 @@ fn within<T: TryFrom<i64>>(number: i64, least: i64, most: i64) -> Result<T, Stri
         return Err(out());
     }
     T::try_from(number).map_err(|_| out())
-}
-
-/// Bytes from `100`, `1k` (1000), `1kb` (1024), and so on up to `gb`, in any case.
-fn bytes(text: &str) -> Option<u64> {
-    let unit_at = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, unit) = text.split_at(unit_at);
-    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" => 1000,
-        "kb" => 1 << 10,
-        "m" => 1_000_000,
-        "mb" => 1 << 20,
-        "g" => 1_000_000_000,
-        "gb" => 1 << 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// `yes` or `no`.
