@@ -131,6 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // First, because the new file exists during the run and is removed at its end.
     let signals = Signals::catch(Arc::clone(&shared))?;
     let mut file = FilterFile::open(&args.filter)?;
+    file.check_apart(&sources)?;
     let like = match &args.like {
         Some(path) => Some(Writable::Own(empty_like(path)?)),
         None if args.append => Some(filled(&args.filter, &mut file)?),

@@ -11,6 +11,7 @@ use crate::filter_file::{FilterFile, Found, broken};
 use crate::other::{Funnel, Program};
 use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest, Hashed};
+use crate::records::input::Source;
 use crate::records::output::Output;
 use crate::records::reader::Shared;
 
@@ -81,9 +82,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let shared = Arc::new(Shared::default());
     let sources = sources(&args.inputs);
-    let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let prints = !args.count && !args.quiet;
-    let mut output = prints.then(Output::stdout).transpose()?;
+    let own = Source::File(args.filter.clone());
+    let inputs = sources.iter().chain([&own]);
+    let mut output = prints.then(|| Output::stdout(inputs)).transpose()?;
+    let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let mut selected = 0;
     let mut records = 0;
     let mut found = Vec::new();

@@ -17,7 +17,9 @@ use everbloom::host::LayeredFilter;
 use crate::failure::Failure;
 use crate::filter::{OwnFilter, Writable};
 use crate::other::{self, Other, Program};
+use crate::records::input::Source;
 use crate::records::magic::{self, Format, Unread};
+use crate::records::output;
 use crate::sort::Sort;
 use crate::stable;
 
@@ -157,6 +159,11 @@ impl FilterFile {
             }
         }
         Err(locked(path))
+    }
+
+    /// Refuses to read records from the file, which saving replaces.
+    pub(crate) fn check_apart(&self, inputs: &[Source]) -> Result<(), Failure> {
+        output::check_apart(&self.file, inputs)
     }
 
     /// The length of the file.

@@ -22,7 +22,7 @@ use crate::failure::{Failure, say};
 use crate::progress::Progress;
 use crate::records::args::sources;
 use crate::records::chunk::{Chunk, Digest};
-use crate::records::input;
+use crate::records::input::{self, Source};
 use crate::records::output::Output;
 use crate::records::pipeline::Pipeline;
 use crate::records::reader::Shared;
@@ -51,7 +51,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(_) => Digest::Keys,
         None => Digest::Hashes(state.hasher(), state.has_file()),
     };
-    let output = (!args.count).then(Output::stdout).transpose()?;
+    let own = args.state.clone().map(Source::File);
+    let inputs = sources.iter().chain(&own);
+    let output = (!args.count).then(|| Output::stdout(inputs));
+    let output = output.transpose()?;
     let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let first = pipeline.next()?;
     let memory = match server {

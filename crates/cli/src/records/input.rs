@@ -1,9 +1,10 @@
 //! The files to read: plain or packed, which their first bytes tell.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,14 +62,24 @@ impl Source {
         }
     }
 
-    /// The bytes in the file, if it is a regular one.
-    fn size(&self) -> Option<u64> {
+    /// What the system tells of it, if it is a regular file.
+    fn file(&self) -> Option<Metadata> {
         let metadata = match self {
             Source::Stdin => stdin().ok()?.metadata(),
             Source::File(path) => fs::metadata(path),
         };
-        let metadata = metadata.ok()?;
-        metadata.is_file().then_some(metadata.len())
+        metadata.ok().filter(Metadata::is_file)
+    }
+
+    /// The bytes in the file, if it is a regular one.
+    fn size(&self) -> Option<u64> {
+        self.file().map(|file| file.len())
+    }
+
+    /// Whether it is this regular file.
+    pub(super) fn is_file(&self, file: &Metadata) -> bool {
+        let id = |file: &Metadata| (file.dev(), file.ino());
+        file.is_file() && self.file().is_some_and(|own| id(&own) == id(file))
     }
 
     /// The bytes that a regular file may have when it is unpacked: a guess from its name.

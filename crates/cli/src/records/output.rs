@@ -4,17 +4,42 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
+use super::input::Source;
+use crate::failure::Failure;
+
 /// Standard output.
 #[derive(Debug)]
 pub(crate) struct Output(File);
+
+/// Refuses an input that is also the output: what is written would be read again, for ever, or would
+/// destroy what was to be read.
+pub(crate) fn check_apart<'a>(
+    output: &File,
+    inputs: impl IntoIterator<Item = &'a Source>,
+) -> Result<(), Failure> {
+    let output = output.metadata()?;
+    match inputs.into_iter().find(|input| input.is_file(&output)) {
+        None => Ok(()),
+        Some(input) => {
+            let name = input.name();
+            let why = format!("{name}: input file is also the output");
+            Err(Failure::Other(why))
+        }
+    }
+}
 
 /// The bytes that were written before an error, and the error.
 pub(crate) type Unwritten = (usize, io::Error);
 
 impl Output {
-    /// The standard output of the library would cut what it writes at a line.
-    pub(crate) fn stdout() -> io::Result<Self> {
-        Ok(Self(io::stdout().as_fd().try_clone_to_owned()?.into()))
+    /// The standard output of the library would cut what it writes at a line. None of the inputs may
+    /// be the output.
+    pub(crate) fn stdout<'a>(
+        inputs: impl IntoIterator<Item = &'a Source>,
+    ) -> Result<Self, Failure> {
+        let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        check_apart(&file, inputs)?;
+        Ok(Self(file))
     }
 
     /// Writes all of it, or says how much it wrote.

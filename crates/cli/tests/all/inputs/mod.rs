@@ -9,6 +9,7 @@
 #![cfg(unix)]
 
 mod lines;
+mod output;
 mod packed;
 
 use std::fs;
