@@ -22,7 +22,7 @@ use everbloom_store::keyspace::{Entry, KeyRef, View};
 
 use crate::config::Settings;
 use crate::error;
-use crate::limits::WORK_BYTES;
+use crate::limits::{MAX_KEYS_AT_ONCE, WORK_BYTES};
 use crate::locked::Locked;
 use crate::server::Server;
 use crate::session::Session;
@@ -41,6 +41,11 @@ pub enum Handler {
     Text(Action<Text>),
     /// No key: only the connection and the server.
     Plain(fn(&mut Call<'_>) -> Result<Reply, Reply>),
+    /// No key is locked: for a command that another thread may run.
+    PlainOrWork(fn(&mut Call<'_>) -> Result<Outcome, Reply>),
+    /// Its keys, one after another: it answers with the number of those that this is true for. A
+    /// long list is left to another thread, which locks a few keys at a time.
+    Count(CountFn),
     /// Its keys, for reading.
     Read(fn(&Call<'_>, View<'_>) -> Result<Reply, Reply>),
     /// Its one key, of whose value it answers with some bytes.
@@ -63,6 +68,21 @@ pub enum Handler {
 /// A function that is given a request and the value of its key, and says what it answers with. When
 /// that is much, the function is called once more, at the moment at which it is read.
 pub type SelectFn = fn(&[&[u8]], Option<&Value>) -> Result<Selected, Reply>;
+
+/// What a command that [counts](Handler::Count) does with each key.
+#[derive(Debug, Clone, Copy)]
+pub enum CountFn {
+    /// Looks it up.
+    Read(LookUpFn),
+    /// Changes it. The log repeats the command with the keys that were named together.
+    Write(ChangeFn),
+}
+
+/// A function that looks up a key.
+pub type LookUpFn = for<'v> fn(View<'v>, KeyRef<'_>) -> Option<&'v Entry>;
+
+/// A function that changes a key, and says whether there was anything to change.
+pub type ChangeFn = fn(&mut Locked<'_>, KeyRef<'_>) -> bool;
 
 /// A function that answers a request, and changes its key then.
 pub type ExchangeFn = fn(&Call<'_>, &mut Locked<'_>, &mut dyn Answers) -> Result<(), Reply>;
@@ -161,6 +181,11 @@ impl<'a> Call<'a> {
         self.can_wait && bytes > WORK_BYTES.get_u64()
     }
 
+    /// Whether its list of keys is so long that it is left to another thread.
+    pub fn leaves_keys(&self) -> bool {
+        self.can_wait && self.args.len() > MAX_KEYS_AT_ONCE
+    }
+
     /// Counts look-ups of one key as hits or misses.
     pub fn count_look_ups(&self, found: bool, times: usize) {
         let counter = if found {
@@ -222,7 +247,12 @@ pub enum Done {
     Encoded(Vec<u8>),
     /// The rest of the command.
     Rest(Rest),
+    /// The rest of the command, which needs no lock.
+    Unlocked(UnlockedRest),
 }
+
+/// The rest of a command that changes only its connection.
+pub type UnlockedRest = Box<dyn FnOnce(&mut Call<'_>) -> Reply + Send>;
 
 /// The rest of a command whose work is done. It runs once, while the keys of the command are
 /// locked. What it has is dropped behind the locks.
@@ -281,7 +311,7 @@ impl fmt::Debug for Done {
         match self {
             Done::Reply(reply) => reply.fmt(f),
             Done::Encoded(reply) => write!(f, "{} bytes", reply.len()),
-            Done::Rest(_) => f.write_str("the rest of the command"),
+            Done::Rest(_) | Done::Unlocked(_) => f.write_str("the rest of the command"),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! | keys, and the journal of effects | [`everbloom_store`] |
 //!
 //! Around it: `start`, [`config`], `session` and `clients` (a connection from inside and from
-//! outside), `address`, `tls`, `watches`, `stats`, `slowlog`, `glob`, `system`.
+//! outside), `address`, `tls`, `stats`, `slowlog`, `glob`, `system`.
 
 #![forbid(unsafe_code)]
 // The modules are private; `pub` in them is what a file offers to the others.
@@ -40,7 +40,6 @@ mod system;
 mod tls;
 mod totals;
 mod version;
-mod watches;
 
 pub use config::Settings;
 pub use server::Server;

@@ -18,6 +18,13 @@ pub(crate) static PENDING_REPLY_BYTES: Limit = Limit::new("waiting replies", 0, 
 /// Work on more bytes than this is left to another thread.
 pub(crate) static WORK_BYTES: Limit = Limit::new("bytes of work", 0, 1 << 20);
 
+/// The most arguments of a command that works on its keys one after another without a pause: some
+/// milliseconds.
+pub(crate) const MAX_KEYS_AT_ONCE: usize = 4096;
+
+/// How many keys of a long list are locked together: some 100 microseconds.
+pub(crate) const KEYS_TOGETHER: usize = 256;
+
 /// All of them.
 pub static ALL: [&Limit; 4] = [
     &REQUESTS_TOGETHER,

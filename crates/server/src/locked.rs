@@ -79,8 +79,15 @@ impl<'k> Locked<'k> {
     #[inline]
     pub fn commit(self, session: &mut Session, writes: bool) {
         if writes || !self.record.is_empty() {
-            session.wrote(self.server.store.journal.append(self.record));
+            session.wrote(self.append());
         }
+    }
+
+    /// Moves the record into the journal, then unlocks the shards. Returns the position in the
+    /// journal behind it.
+    #[inline]
+    pub fn append(self) -> u64 {
+        self.server.store.journal.append(self.record)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use everbloom_resp::Protocol;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::{KeyRef, Keyspace};
+use everbloom_store::keyspace::Watches;
 use parking_lot::MutexGuard;
 
 use crate::clients::{Client, ClientState};
@@ -81,34 +81,6 @@ impl Transaction {
     }
 }
 
-/// About the bytes that the shard of a watched key keeps for it beside the name.
-const SHARED_WATCH_BYTES: usize = 64;
-
-/// A key that this connection watches.
-#[derive(Debug)]
-pub struct Watch {
-    /// The key's database.
-    pub db: usize,
-    /// Its name.
-    pub name: Vec<u8>,
-    /// Its version when the watch began.
-    pub version: u64,
-    /// Whether it existed then.
-    pub present: bool,
-}
-
-impl Watch {
-    /// What it watches.
-    pub fn key(&self, keyspace: &Keyspace) -> KeyRef<'_> {
-        keyspace.key(self.db, &self.name)
-    }
-
-    /// Bytes that the watch takes. The shard of the key has a copy of the name.
-    pub fn memory(&self) -> usize {
-        2 * self.name.len() + size_of::<Watch>() + SHARED_WATCH_BYTES
-    }
-}
-
 /// One connection's state between commands.
 #[derive(Debug)]
 pub struct Session {
@@ -123,9 +95,7 @@ pub struct Session {
     /// The open MULTI.
     pub transaction: Option<Transaction>,
     /// The watched keys.
-    pub watches: Vec<Watch>,
-    /// Bytes that the watches take.
-    pub watched_bytes: usize,
+    pub watches: Option<Watches>,
     /// Whether the reply to the command that runs is dropped.
     pub silent: bool,
     /// The position in the journal after the last change of this connection.
@@ -145,8 +115,7 @@ impl Session {
             protocol: Protocol::default(),
             authenticated,
             transaction: None,
-            watches: Vec::new(),
-            watched_bytes: 0,
+            watches: None,
             silent: false,
             written: 0,
             executing: false,
@@ -165,8 +134,20 @@ impl Session {
         let mut state = self.client.state.lock();
         state.db = self.db;
         state.queued = self.transaction.as_ref().map(|t| t.queued.len());
-        state.watched = self.watches.len();
+        state.watched = self.watches.as_ref().map_or(0, Watches::len);
         state
+    }
+
+    /// Bytes that the watched keys take.
+    pub fn watched_bytes(&self) -> usize {
+        self.watches.as_ref().map_or(0, Watches::memory)
+    }
+
+    /// Ends all watches.
+    pub fn unwatch(&mut self) {
+        if let Some(watches) = self.watches.take() {
+            watches.end();
+        }
     }
 
     /// Records how far the log must be written before this connection's replies may be sent.

@@ -167,6 +167,7 @@ fn run_admitted(
             None
         }
         Some(Done::Reply(reply)) => Some(reply.into()),
+        Some(Done::Unlocked(rest)) => Some(rest(&mut executor.call(command, args).0).into()),
         Some(Done::Rest(rest)) => Some(run::finish(&mut executor.call(command, args).0, rest)),
         None if command.reserves_answers() && !reserve_answers(args.len(), executor.out) => {
             Some(error::out_of_memory().into())

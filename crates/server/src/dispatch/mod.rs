@@ -6,10 +6,12 @@
 //! - [`pipeline`]: requests of a command on one value, grouped when they follow each other
 //! - [`run`]: any other command, under the locks of what it names; [`transaction`]: those that EXEC
 //!   runs
+//! - [`count`]: commands that count their keys
 //! - [`value`]: a command on the value of its one key; [`sinks`]: receive its replies and changes
 //! - [`replay`]: the commands of the log, which no client sent
 
 pub mod admission;
+pub mod count;
 pub mod execute;
 pub mod executor;
 pub mod pipeline;

@@ -12,7 +12,7 @@ use everbloom_files::Value;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::{Footprint, View};
 
-use super::value;
+use super::{count, value};
 use crate::call::{Call, Done, Handler, Outcome, Rest, Selected, Work};
 use crate::locked::Locked;
 use crate::native::large;
@@ -121,6 +121,8 @@ pub fn run(call: &mut Call<'_>, keys: impl Keys, answers: &mut dyn Answers) -> O
         }
         Handler::Exec => Err(Reply::error("ERR EXEC without MULTI")),
         Handler::Plain(function) => function(call).map(Outcome::Reply),
+        Handler::PlainOrWork(function) => function(call),
+        Handler::Count(function) => count::run(call, function, keys),
         Handler::Read(function) | Handler::ReadEach(function) => keys
             .read(call, |view| function(call, view))
             .map(Outcome::Reply),

@@ -1,5 +1,4 @@
-//! EXEC: locks all keys of the queued commands and the watched keys at once, in the order of the
-//! shards. So nobody sees half a transaction, and two transactions cannot deadlock.
+//! EXEC: locks all keys of the queued commands at once, in the order of the shards. So nobody sees half a transaction, and two transactions cannot deadlock.
 
 use std::collections::TryReserveError;
 use std::mem;
@@ -8,7 +7,7 @@ use std::time::Instant;
 use everbloom_commands::Answers;
 use everbloom_commands::flags::{CHANGES_SETTINGS, WRITE};
 use everbloom_resp::Reply;
-use everbloom_store::keyspace::{Footprint, ViewMut};
+use everbloom_store::keyspace::Footprint;
 use tracing::warn;
 
 use super::admission::{lacks_memory_for_names, refused_for_memory, refused_now};
@@ -19,8 +18,7 @@ use crate::config::Settings;
 use crate::error;
 use crate::locked::Locked;
 use crate::native::table::registry;
-use crate::session::{Queued, Session, Watch};
-use crate::watches;
+use crate::session::{Queued, Session};
 
 /// Runs the commands queued since MULTI. Returns the reply if none of them ran.
 pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
@@ -28,7 +26,7 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
         return Some(Reply::error("ERR EXEC without MULTI"));
     };
     if transaction.aborted {
-        watches::forget(call.session, &call.server.store.keyspace, call.now);
+        call.session.unwatch();
         let text = "EXECABORT Transaction discarded because of previous errors.";
         return Some(Reply::error(text));
     }
@@ -45,15 +43,18 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
         drop(locked);
         return Some(discarded(call, &error::out_of_memory()));
     }
-    let watches = &call.session.watches;
-    let unchanged = watches.iter().all(|watch| holds(call, watch, &mut locked));
-    watches::end(call.session, &call.server.store.keyspace, &mut locked);
-    if !unchanged {
+    // While the keys of the commands are locked, no other client sees that they have run. So a
+    // change of a watched key from now on comes after them.
+    let watches = call.session.watches.as_ref();
+    if watches.is_some_and(|watches| watches.have_changed(call.now)) {
+        drop(locked);
+        call.session.unwatch();
         return Some(Reply::NullArray);
     }
     run_all(call, queued, &mut locked, answers);
     let writes = rows(queued).any(|(row, _)| row.flags.has(WRITE));
     locked.commit(call.session, writes);
+    call.session.unwatch();
     None
 }
 
@@ -123,7 +124,7 @@ fn hang_up(session: &mut Session) {
 /// The reply to an EXEC that is refused. The transaction ends.
 pub fn discarded(call: &mut Call<'_>, reason: &Reply) -> Reply {
     call.session.transaction = None;
-    watches::forget(call.session, &call.server.store.keyspace, call.now);
+    call.session.unwatch();
     let reason = reason.as_error().unwrap_or_default();
     let reason = reason.strip_prefix("ERR ").unwrap_or(reason);
     Reply::error(format!(
@@ -176,7 +177,7 @@ fn run(
     slowlog.note(settings, &call.session.client, call.now, took, what);
 }
 
-/// All keys of the queued commands and the watches.
+/// All keys of the queued commands.
 fn footprint(call: &Call<'_>, queued: &[Queued]) -> Result<Footprint, TryReserveError> {
     let mut footprint = Footprint::none();
     for (command, queued) in rows(queued) {
@@ -187,17 +188,7 @@ fn footprint(call: &Call<'_>, queued: &[Queued]) -> Result<Footprint, TryReserve
             footprint.add(call.key(name));
         }
     }
-    for watch in &call.session.watches {
-        footprint.add(watch.key(&call.server.store.keyspace));
-    }
     Ok(footprint)
-}
-
-/// Whether a watched key is unchanged. A key that expired meanwhile counts as changed.
-fn holds(call: &Call<'_>, watch: &Watch, view: &mut ViewMut<'_>) -> bool {
-    let key = watch.key(&call.server.store.keyspace);
-    let gone = watch.present && !view.read().contains(key);
-    view.shard(key).watch_version(key) == Some(watch.version) && !gone
 }
 
 #[cfg(test)]

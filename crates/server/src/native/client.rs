@@ -128,14 +128,18 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
             let invalid = || Reply::error("ERR Invalid client ID");
             let ids = ids.iter().map(|id| client_id(id).ok_or_else(invalid));
-            Some(gather(ids)?)
+            let mut ids = gather(ids)?;
+            ids.sort_unstable();
+            Some(ids)
         }
         _ => return Err(error::syntax()),
     };
     publish(call);
     let mut text = String::new();
     for client in call.server.clients.list() {
-        let chosen = ids.as_ref().is_none_or(|ids| ids.contains(&client.id));
+        let chosen = ids
+            .as_ref()
+            .is_none_or(|ids| ids.binary_search(&client.id).is_ok());
         if chosen && !client.is_killed() {
             describe(&client, call.now, &mut text)?;
         }

@@ -12,7 +12,6 @@ use super::Handler::Plain;
 use super::subcommand::container;
 use super::{Call, Command, bulk, client, error, keys, map, server};
 use crate::version::REDIS_VERSION;
-use crate::watches;
 
 /// Flags of commands that must work at any time, even before AUTH.
 const FREE: Flags = Flags::of(&[NOSCRIPT, LOADING, STALE, FAST, NO_AUTH, ALLOW_BUSY]);
@@ -58,7 +57,7 @@ fn quit(call: &mut Call<'_>) -> Result<Reply, Reply> {
 
 fn reset(call: &mut Call<'_>) -> Result<Reply, Reply> {
     call.session.transaction = None;
-    watches::forget(call.session, &call.server.store.keyspace, call.now);
+    call.session.unwatch();
     let session = &mut *call.session;
     session.db = 0;
     session.protocol = Protocol::Resp2;

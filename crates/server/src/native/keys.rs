@@ -1,13 +1,13 @@
 //! DEL, UNLINK, EXISTS, TYPE, TOUCH, RENAME, RENAMENX, COPY, MOVE.
 
 use everbloom_commands::Args;
-use everbloom_commands::command::{ALL_KEYS, ONE_KEY, TWO_KEYS};
+use everbloom_commands::command::{ONE_KEY, TWO_KEYS};
 use everbloom_commands::flags::{DENYOOM, FAST};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
-use super::{Call, Command, count, error, flag, large, makes, reads, writes};
-use crate::call::Outcome;
+use super::{Call, Command, counts, error, flag, large, makes, reads, writes};
+use crate::call::{CountFn, Outcome};
 use crate::locked::Locked;
 use everbloom_store::keyspace::{KeyRef, View};
 use everbloom_store::reader::Copied;
@@ -15,15 +15,15 @@ use everbloom_store::reader::Copied;
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
     /// Deletes keys.
-    writes("del", -2, ALL_KEYS, delete).since("1.0.0"),
+    counts("del", DELETE).since("1.0.0"),
     /// Deletes keys; their memory is freed later.
-    writes("unlink", -2, ALL_KEYS, delete).since("4.0.0").flags(&[FAST]),
+    counts("unlink", DELETE).since("4.0.0").flags(&[FAST]),
     /// Counts which of the named keys exist.
-    reads("exists", -2, ALL_KEYS, exists).since("1.0.0").flags(&[FAST]),
+    counts("exists", CountFn::Read(|view, key| view.peek(key))).since("1.0.0").flags(&[FAST]),
     /// Names the type of a key's value.
     reads("type", 2, ONE_KEY, type_of).since("1.0.0").flags(&[FAST]),
     /// Counts which of the named keys exist, and notes an access to each.
-    reads("touch", -2, ALL_KEYS, touch).since("3.2.1").flags(&[FAST]),
+    counts("touch", CountFn::Read(|view, key| view.get(key))).since("3.2.1").flags(&[FAST]),
     /// Renames a key; a key of the new name is replaced.
     writes("rename", 3, TWO_KEYS, rename).since("1.0.0"),
     /// Renames a key unless a key of the new name exists.
@@ -35,27 +35,7 @@ pub const COMMANDS: &[Command] = rows! {
     writes("move", 3, ONE_KEY, move_key).since("1.0.0").flags(&[FAST]),
 };
 
-fn delete(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {
-    let names = call.args().rest().iter();
-    let deleted = names.filter(|name| view.entry(call.key(name)).delete());
-    let deleted = deleted.count();
-    if deleted > 0 {
-        view.log(call.session.db, call.args);
-    }
-    Ok(count(deleted))
-}
-
-fn exists(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
-    let names = call.args().rest().iter();
-    let found = names.filter(|name| call.peek(view, call.key(name)).is_some());
-    Ok(count(found.count()))
-}
-
-fn touch(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
-    let names = call.args().rest().iter();
-    let found = names.filter(|name| call.look_up(view, call.key(name)).is_some());
-    Ok(count(found.count()))
-}
+const DELETE: CountFn = CountFn::Write(|locked, key| locked.entry(key).delete());
 
 fn type_of(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let entry = call.peek(view, call.key(call.args().next_bytes()?));

@@ -49,7 +49,7 @@ use everbloom_resp::Reply;
 
 use crate::call::{Call, Command, Handler, Selected};
 use crate::error;
-use rows::{exchanges, makes, reads, selects, writes};
+use rows::{counts, exchanges, makes, reads, selects, writes};
 
 /// The next argument as an integer.
 pub fn next_integer(args: &mut Args<'_>) -> Result<i64, Reply> {

@@ -1,11 +1,11 @@
 //! Rows of commands: each with its summary, its keys and the flag for reading or writing.
 
-use everbloom_commands::command::{KeySpec, ONE_KEY};
+use everbloom_commands::command::{ALL_KEYS, KeySpec, ONE_KEY};
 use everbloom_commands::flags::{READONLY, WRITE};
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
 
-use crate::call::{Call, Command, ExchangeFn, Handler, Outcome, SelectFn};
+use crate::call::{Call, Command, CountFn, ExchangeFn, Handler, Outcome, SelectFn};
 use crate::locked::Locked;
 
 /// Rows of commands. The doc comment above each is its summary.
@@ -41,6 +41,15 @@ pub const fn writes(
 ) -> Command {
     let row = Command::new(name, arity, Handler::Write(function));
     row.keys(keys).flags(&[WRITE])
+}
+
+/// A command that counts its keys.
+pub const fn counts(name: &'static str, function: CountFn) -> Command {
+    let row = Command::new(name, -2, Handler::Count(function));
+    row.keys(ALL_KEYS).flags(&[match function {
+        CountFn::Read(_) => READONLY,
+        CountFn::Write(_) => WRITE,
+    }])
 }
 
 /// A command that answers with its key's string and changes the key.

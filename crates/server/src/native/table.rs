@@ -56,6 +56,7 @@ mod tests {
     use everbloom_commands::{Action, Function};
 
     use super::*;
+    use crate::call::CountFn;
 
     #[test]
     fn every_name_is_found_in_any_case_and_only_once() {
@@ -87,7 +88,8 @@ mod tests {
                 Handler::Filter(Function::Scan(_)) => false,
                 Handler::Filter(Function::Replace { .. }) => true,
                 Handler::Text(action) => matches!(action, Action::Write(_)),
-                Handler::Plain(_) | Handler::Exec => false,
+                Handler::Plain(_) | Handler::PlainOrWork(_) | Handler::Exec => false,
+                Handler::Count(function) => matches!(function, CountFn::Write(_)),
                 Handler::Read(_) | Handler::ReadEach(_) | Handler::Select(_) => false,
                 Handler::Write(_) | Handler::Exchange(_) | Handler::Make(_) => true,
                 // DEBUG only wants to see one moment.

@@ -85,6 +85,10 @@ impl Bench {
         match done {
             Done::Reply(reply) => reply.into(),
             Done::Encoded(reply) => panic!("{} bytes of a reply", reply.len()),
+            Done::Unlocked(rest) => {
+                let command = registry().find(args[0]).unwrap();
+                self.with_call(command, args, |call| rest(call).into())
+            }
             Done::Rest(rest) => self.with_call(registry().find(args[0]).unwrap(), args, |call| {
                 call.can_wait = true;
                 run::finish(call, rest)

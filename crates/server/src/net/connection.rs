@@ -28,7 +28,6 @@ use crate::dispatch::execute::{Executed, TURN, execute};
 use crate::dispatch::executor::Executor;
 use crate::error;
 use crate::session::Session;
-use crate::watches;
 use everbloom_store::clock::Now;
 
 /// Serves a connection until either side ends it.
@@ -496,7 +495,7 @@ impl Connection {
         let left = self.left.as_ref().map_or(0, |left| left.input.capacity());
         let queued = self.session.transaction.as_ref().map_or(0, |t| t.bytes);
         let input = self.pending.capacity() + self.parser.memory() + left;
-        let kept = queued + self.session.watched_bytes + self.name_bytes;
+        let kept = queued + self.session.watched_bytes() + self.name_bytes;
         self.set_counted(input + kept + output);
     }
 
@@ -521,8 +520,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.set_counted(0);
-        let keyspace = &self.worker.server.store.keyspace;
-        watches::forget(&mut self.session, keyspace, Now::read());
+        self.session.unwatch();
         self.worker.server.clients.leave(self.session.client.id);
     }
 }

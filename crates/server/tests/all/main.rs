@@ -19,6 +19,7 @@ mod bitmaps_model;
 mod connection;
 mod differential;
 mod exactly_once;
+mod long_lists;
 mod long_values;
 mod persistence;
 mod replace;

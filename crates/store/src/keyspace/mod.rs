@@ -13,6 +13,7 @@
 //! - `key`: what names a key, and which shard it is in
 //! - [`footprint`]: which shards a command needs
 //! - [`view`]: what a command can do with the shards it has locked: read them, or change them
+//! - [`watches`]: the keys that one client watches
 //! - `order`: the order in which keys are walked
 //! - `release`: frees removed values on a separate thread
 //! - [`snapshot_queue`]: the entries that a snapshot has kept, until they are written
@@ -37,6 +38,7 @@ pub mod snapshot;
 pub mod snapshot_queue;
 mod sums;
 pub mod view;
+pub mod watches;
 
 pub use db::Db;
 pub use entry::{Entry, ValueSlot};
@@ -46,3 +48,4 @@ pub use shard::Shard;
 pub use sharded::Keyspace;
 pub use sums::DbSums;
 pub use view::{EntryMut, Expired, ReadLocks, View, ViewMut};
+pub use watches::Watches;

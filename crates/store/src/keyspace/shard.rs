@@ -2,20 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use smallvec::SmallVec;
 
 use super::captures::Captures;
 use super::db::Db;
 use super::key::KeyRef;
 
-/// A watched key: how often it was touched since the first watch, and how many clients watch it.
-#[derive(Debug, Default)]
-struct Watched {
-    version: u64,
-    watchers: usize,
-}
+/// The flags of the clients that watch a key: its first change sets them.
+type Watchers = SmallVec<[Arc<AtomicBool>; 1]>;
 
 /// A database and the name of a key in it.
-type WatchedKey = (usize, Box<[u8]>);
+pub(super) type WatchedKey = (usize, Box<[u8]>);
 
 /// Names a key by its database and its name.
 pub(super) trait KeyOf: for<'k> Fn(usize, &'k [u8]) -> KeyRef<'k> {}
@@ -26,9 +25,7 @@ impl<F: for<'k> Fn(usize, &'k [u8]) -> KeyRef<'k>> KeyOf for F {}
 #[derive(Debug)]
 pub struct Shard {
     dbs: Vec<Db>,
-    watched: HashMap<WatchedKey, Watched>,
-    /// Grows with every watch that begins, so that a key watched again never repeats a version.
-    watch_clock: u64,
+    watched: HashMap<WatchedKey, Watchers>,
 }
 
 impl Shard {
@@ -37,7 +34,6 @@ impl Shard {
         Shard {
             dbs: (0..databases).map(|_| Db::new(captures)).collect(),
             watched: HashMap::new(),
-            watch_clock: 0,
         }
     }
 
@@ -97,32 +93,24 @@ impl Shard {
             .collect()
     }
 
-    /// Begins to watch a key and returns its current version.
-    pub fn watch(&mut self, key: KeyRef<'_>) -> u64 {
-        self.watch_clock += 1;
-        let clock = self.watch_clock;
-        let watched = self.watched.entry(id(key)).or_default();
-        if watched.watchers == 0 {
-            watched.version = clock << 32;
+    /// Watches a key for the client with this flag; false if it watches the key already.
+    pub(super) fn watch(&mut self, id: WatchedKey, changed: &Arc<AtomicBool>) -> bool {
+        let watchers = self.watched.entry(id).or_default();
+        let is_new = !watchers.iter().any(|other| Arc::ptr_eq(other, changed));
+        if is_new {
+            watchers.push(Arc::clone(changed));
         }
-        watched.watchers += 1;
-        watched.version
+        is_new
     }
 
-    /// Ends one watch of a key.
-    pub fn unwatch(&mut self, key: KeyRef<'_>) {
-        let id = id(key);
-        if let Some(watched) = self.watched.get_mut(&id) {
-            watched.watchers -= 1;
-            if watched.watchers == 0 {
-                self.watched.remove(&id);
+    /// Ends the watch of a key for the client with this flag.
+    pub(super) fn unwatch(&mut self, id: &WatchedKey, changed: &Arc<AtomicBool>) {
+        if let Some(watchers) = self.watched.get_mut(id) {
+            watchers.retain(|other| !Arc::ptr_eq(other, changed));
+            if watchers.is_empty() {
+                self.watched.remove(id);
             }
         }
-    }
-
-    /// The version of a watched key.
-    pub fn watch_version(&self, key: KeyRef<'_>) -> Option<u64> {
-        self.watched.get(&id(key)).map(|w| w.version)
     }
 
     /// Records that a key was changed, for the clients that watch it.
@@ -133,9 +121,9 @@ impl Shard {
         }
     }
 
-    fn touch_watched(&mut self, id: &WatchedKey) {
-        if let Some(watched) = self.watched.get_mut(id) {
-            watched.version += 1;
+    fn touch_watched(&self, id: &WatchedKey) {
+        for changed in self.watched.get(id).into_iter().flatten() {
+            changed.store(true, Ordering::Release);
         }
     }
 }
