@@ -106,6 +106,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         pipeline.recycle(chunk);
     }
+    if let Some(output) = output {
+        output.close()?;
+    }
     if args.count {
         writeln!(io::stdout(), "{selected}")?;
     }

@@ -32,7 +32,7 @@ fn unusable(path: &Path, why: impl Display) -> Failure {
 }
 
 fn unsaved(path: &Path, error: impl Display) -> Failure {
-    let unchanged = format!("{error}; the file is as it was before this run");
+    let unchanged = format!("{error}; the file is as it was");
     Failure::of_file("save", path, unchanged)
 }
 

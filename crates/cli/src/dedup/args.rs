@@ -10,6 +10,9 @@ use crate::records::args::RecordArgs;
 /// The error rate without --error-rate.
 pub(super) const ERROR_RATE: f64 = 0.0001;
 
+/// The milliseconds between two saves without --save-every.
+pub(super) const SAVE_EVERY: u64 = 5 * 60 * 1000;
+
 /// Print each line the first time it is seen, in this run and in earlier ones
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
@@ -24,6 +27,9 @@ pub(crate) struct Args {
     /// Forget what is older: print each record once in this time, such as 12h, 30d or 4w
     #[arg(long, value_name = "TIME", value_parser = number::duration, requires = "state")]
     pub(super) window: Option<u64>,
+    /// Save the state this often during the run [default: 5m]
+    #[arg(long, value_name = "TIME", value_parser = number::duration, requires = "state")]
+    pub(super) save_every: Option<u64>,
     /// Expected distinct records; the filter grows beyond [default: a guess from the sizes of the
     /// files]
     #[arg(short, long, value_name = "N", value_parser = number::items)]
@@ -64,10 +70,14 @@ A record without the field, or that is no JSON object with that value, counts as
 JSON value that is not a string is compared as it is written, so 1 and \"1\" are one value, and 1 and
 1.0 are two. null counts as missing.
 
-With --state, the file is locked during the run and replaced at its end, also on SIGINT, SIGTERM and
-SIGHUP. A run that is killed, also by a second signal, leaves it as it was. Its capacity and error
-rate hold. A record is remembered when it was written to standard output: when that fails, a further
-run prints the rest.
+With --state, the file is locked during the run. It is replaced every five minutes, or as
+--save-every says, and at the end, also on SIGINT, SIGTERM and SIGHUP. When saving takes long, it is
+done less often, so that it takes a twentieth of the time. A run that is killed, also by a second
+signal, leaves the file as it was last saved, and a further run prints what came later once more.
+The capacity and the error rate of the file hold.
+
+A record is remembered when it was written to standard output: when that fails, a further run prints
+the rest. If standard output is a file, it is on the disk before the state is replaced.
 
 With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.
 It is printed again after 37.5 days at the latest. --capacity is the number of records that are new

@@ -8,6 +8,7 @@ mod deduplicator;
 mod loss;
 mod memory;
 mod report;
+mod saver;
 mod server;
 mod state;
 
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::client::is_url;
 use crate::failure::{Failure, say};
@@ -32,6 +34,7 @@ use deduplicator::Deduplicator;
 use loss::Loss;
 use memory::{Local, Memory};
 use report::Tally;
+use saver::Saver;
 use server::Server;
 use state::State;
 
@@ -78,11 +81,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // On a terminal the bar would mix with the records.
     let hidden = args.quiet || (!args.count && io::stdout().is_terminal());
     let progress = Progress::of_input(sizes.stored, hidden);
-    let processed = process_all(&mut deduplicator, &mut pipeline, first, &shared, &progress);
+    let every = Duration::from_millis(args.save_every.unwrap_or(args::SAVE_EVERY));
+    let mut saver = Saver::new(state, every);
+    let processed = process_all(
+        &mut deduplicator,
+        &mut saver,
+        (&mut pipeline, first),
+        |run| progress.update(shared.read.load(Ordering::Relaxed), || run.tally.progress()),
+    );
     drop(progress);
-    if let (Memory::Local(local), false) = (&deduplicator.memory, args.count) {
-        state.save(&local.filter)?;
-    }
+    saver.finish(&mut deduplicator)?;
     processed?;
     if args.count {
         writeln!(io::stdout(), "{}", deduplicator.tally.kept)?;
@@ -105,21 +113,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
+/// Handles all chunks, and saves the state from time to time. Calls `show` after each chunk.
 fn process_all(
-    deduplicator: &mut Deduplicator,
-    pipeline: &mut Pipeline,
-    first: Option<Chunk>,
-    shared: &Shared,
-    progress: &Progress,
+    run: &mut Deduplicator,
+    saver: &mut Saver,
+    (pipeline, first): (&mut Pipeline, Option<Chunk>),
+    show: impl Fn(&Deduplicator),
 ) -> Result<(), Failure> {
     let mut next = first;
     while let Some(mut chunk) = next {
-        deduplicator.process(&mut chunk)?;
+        run.process(&mut chunk)?;
         pipeline.recycle(chunk);
-        progress.update(shared.read.load(Ordering::Relaxed), || {
-            deduplicator.tally.progress()
-        });
-        next = pipeline.next()?;
+        show(run);
+        saver.save_if_due(run)?;
+        next = pipeline.next_or(|| saver.save_if_due(run))?;
     }
     Ok(())
 }

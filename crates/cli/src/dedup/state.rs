@@ -26,7 +26,7 @@ pub(super) struct State {
     error_rate: f64,
     /// The milliseconds that it remembers; `None`: all.
     window: Option<u64>,
-    /// Items in the filter when it was read. `None` when the file has none yet, or forgets.
+    /// Items in the file's filter. `None` when the file has none yet, or forgets.
     saved: Option<u64>,
 }
 
@@ -117,14 +117,18 @@ impl State {
         }
     }
 
-    /// Saves the filter, if there is a file for it that does not have it yet.
+    /// Whether there is a file for the filter that may not have all of it.
+    pub(super) fn lacks(&self, filter: &LayeredFilter) -> bool {
+        self.file.is_some() && self.saved != Some(filter.len())
+    }
+
+    /// Saves the filter, if there is a file for it.
     pub(super) fn save(&mut self, filter: &LayeredFilter) -> Result<(), Failure> {
-        match &mut self.file {
-            Some(file) if self.saved != Some(filter.len()) => {
-                Ok(file.save(|to| filter.write_to(to))?)
-            }
-            _ => Ok(()),
+        if let Some(file) = &mut self.file {
+            file.save(|to| filter.write_to(to))?;
+            self.saved = filter.window().is_none().then(|| filter.len());
         }
+        Ok(())
     }
 
     pub(super) fn has_file(&self) -> bool {

@@ -9,7 +9,11 @@ use crate::failure::Failure;
 
 /// Standard output.
 #[derive(Debug)]
-pub(crate) struct Output(File);
+pub(crate) struct Output {
+    file: File,
+    /// Whether a sync has failed. The system reports that once.
+    is_lost: bool,
+}
 
 /// Refuses an input that is also the output: what is written would be read again, for ever, or would
 /// destroy what was to be read.
@@ -39,7 +43,34 @@ impl Output {
     ) -> Result<Self, Failure> {
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         check_apart(&file, inputs)?;
-        Ok(Self(file))
+        let is_lost = false;
+        Ok(Self { file, is_lost })
+    }
+
+    /// Waits until what was written is on the disk, if the output is a file on one.
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        if !self.file.metadata()?.is_file() {
+            return Ok(());
+        }
+        match self.file.sync_data() {
+            // There is no disk, as in /proc.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            Err(error) => {
+                self.is_lost = true;
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Whether a sync has failed, so that nobody knows what is on the disk.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Some file systems, such as NFS, tell only now that they could not write.
+    pub(crate) fn close(self) -> io::Result<()> {
+        Ok(nix::unistd::close(self.file)?)
     }
 
     /// Writes all of it, or says how much it wrote.
@@ -47,7 +78,7 @@ impl Output {
         let mut rest = bytes;
         while !rest.is_empty() {
             let written = bytes.len() - rest.len();
-            match self.0.write(rest) {
+            match self.file.write(rest) {
                 Ok(0) => return Err((written, io::ErrorKind::WriteZero.into())),
                 Ok(count) => rest = rest.get(count..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -89,6 +89,14 @@ impl Pipeline {
 
     /// The next chunk; `None` at the end, or when a signal came and what was read has been taken.
     pub(crate) fn next(&mut self) -> io::Result<Option<Chunk>> {
+        self.next_or(|| Ok(()))
+    }
+
+    /// As [`Self::next`]. Calls `idle` again and again while there is none.
+    pub(crate) fn next_or<E: From<io::Error>>(
+        &mut self,
+        mut idle: impl FnMut() -> Result<(), E>,
+    ) -> Result<Option<Chunk>, E> {
         let turn = usize::try_from(self.taken).unwrap_or(0) % self.digested.len().max(1);
         let Some(worker) = self.digested.get(turn) else {
             return Ok(None);
@@ -110,8 +118,9 @@ impl Pipeline {
                         return Ok(None);
                     }
                     if why == RecvTimeoutError::Disconnected {
-                        return Err(io::Error::other("a thread ended before its work did"));
+                        return Err(io::Error::other("a thread ended before its work did").into());
                     }
+                    idle()?;
                 }
             }
         }

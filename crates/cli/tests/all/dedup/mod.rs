@@ -17,6 +17,7 @@ use everbloom::host::{Layer, LayeredFilter};
 use everbloom::{BloomFilter, ScalableBloomFilter, Span, WindowedBloomFilter};
 use everbloom_dev::{peers, wait_for};
 
+mod durable;
 mod input;
 mod server;
 mod state;

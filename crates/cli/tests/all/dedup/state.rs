@@ -153,6 +153,84 @@ fn a_killed_run_leaves_the_old_state() {
     assert_eq!(with_input(&["--state", &state], "a\nb\n").success(), "b\n");
 }
 
+/// The state is saved also while the input waits, so that a run that is killed costs little.
+#[test]
+fn a_long_run_saves_its_state_from_time_to_time() {
+    let folder = folder("dedup-every");
+    for window in [&[][..], &["--window", "7d"]] {
+        let state = path(&folder, &format!("seen-{}.bloom", window.len()));
+        let args = [&["-q", "--state", &state, "--save-every", "0.05s"], window].concat();
+        let mut running = Running::start(&args);
+        let knows = |text: &str| {
+            let mut check = Command::new(EVERBLOOM);
+            check.args(["check", "-c", &state]);
+            let text = text.to_owned();
+            let found = run_with_input(&mut check, move |stdin| stdin.write_all(text.as_bytes()));
+            found.stdout == format!("{}\n", found.stdout.trim()) && found.status.code() == Some(0)
+        };
+        for line in ["a\n", "b\n"] {
+            running.write(line);
+            assert_eq!(running.line(), line);
+            wait_for("the state to be saved", || knows(line));
+        }
+        // Without new lines it stays as it is.
+        let saved = fs::metadata(&state).unwrap().modified().unwrap();
+        thread::sleep(Duration::from_millis(200));
+        assert_eq!(fs::metadata(&state).unwrap().modified().unwrap(), saved);
+        // The lock is kept.
+        refused(
+            &with_input(&["--state", &state], "a\n"),
+            &[&state, "in use"],
+        );
+        running.signal("KILL");
+        running.child.wait().unwrap();
+        let next = with_input(&["-q", "--state", &state], "a\nb\nc\n");
+        assert_eq!(next.success(), "c\n");
+    }
+    // By default it takes minutes.
+    let state = path(&folder, "seldom.bloom");
+    let mut running = Running::start(&["-q", "--state", &state]);
+    running.write("a\n");
+    assert_eq!(running.line(), "a\n");
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(fs::read(&state).unwrap(), b"");
+    drop(running.input.take());
+    assert!(running.child.wait().unwrap().success());
+    let help = run(&mut dedup(&["--help"])).success();
+    assert!(help.contains("[default: 5m]"), "{help}");
+}
+
+/// A state that cannot be saved now may be saved later, and the lines go on.
+#[test]
+fn a_save_that_fails_is_told_and_tried_again() {
+    let folder = folder("dedup-every-fails");
+    let state = path(&folder, "seen.bloom");
+    let in_the_way = folder.join(".seen.bloom.everbloom-new");
+    let mut running = Running::start(&["-q", "--state", &state, "--save-every", "0.05s"]);
+    running.write("a\n");
+    assert_eq!(running.line(), "a\n");
+    wait_for("the first save", || {
+        fs::metadata(&state).is_ok_and(|it| it.len() > 0)
+    });
+    fs::create_dir(&in_the_way).unwrap();
+    running.write("b\n");
+    assert_eq!(running.line(), "b\n");
+    let mut said = String::new();
+    let mut stderr = BufReader::new(running.child.stderr.take().unwrap());
+    stderr.read_line(&mut said).unwrap();
+    assert!(
+        said.contains("cannot save") && said.contains("tries again later"),
+        "{said}"
+    );
+    fs::remove_dir(&in_the_way).unwrap();
+    drop(running.input.take());
+    assert!(running.child.wait().unwrap().success());
+    assert_eq!(
+        with_input(&["-q", "--state", &state], "a\nb\nc\n").success(),
+        "c\n"
+    );
+}
+
 /// Kills runs at any moment, many of them while they save. Whatever the state is then, all that a
 /// run which came to its end has printed is in it, and nothing that was never read.
 #[test]
