@@ -11,6 +11,10 @@ pub enum ReplayError {
         "unknown command '{0}' (to leave such commands out, start with --rdb-unknown-values skip)"
     )]
     Unknown(String),
+    /// The word is unknown, and is all that the command has. Nobody writes a command of another
+    /// server without arguments to an AOF, so it cannot be left out.
+    #[error("unknown command '{0}', without arguments")]
+    UnknownWord(String),
     /// It has too many arguments, or too few.
     #[error("wrong number of arguments for '{0}'")]
     Arity(&'static str),
@@ -26,6 +30,13 @@ pub enum ReplayError {
 pub trait Replay {
     /// Begins a file: in database 0, and with no command answered with an error yet.
     fn begin(&mut self);
+
+    /// Whether the command is known, and can have as many arguments as it has.
+    ///
+    /// # Errors
+    ///
+    /// The command could not be run.
+    fn check(&self, args: &[&[u8]]) -> Result<(), ReplayError>;
 
     /// Runs a command. If it replies with an error, that is only counted, because Redis ignores it.
     ///

@@ -33,11 +33,32 @@ impl Commands<'_> {
 
 /// Whether a command is `MULTI` or `EXEC`, which only bracket a transaction.
 pub fn is_bracket(command: &[&[u8]]) -> bool {
-    is(command, b"MULTI") || is(command, b"EXEC")
+    matches!(
+        TransactionWord::of(command),
+        Some(TransactionWord::Multi | TransactionWord::Exec)
+    )
 }
 
-fn is(command: &[&[u8]], name: &[u8]) -> bool {
-    matches!(command, [only] if only.eq_ignore_ascii_case(name))
+/// A command without arguments that begins or ends a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransactionWord {
+    Multi,
+    Exec,
+    /// No server writes this one.
+    Discard,
+}
+
+impl TransactionWord {
+    pub(super) fn of(command: &[impl AsRef<[u8]>]) -> Option<Self> {
+        let [name] = command else { return None };
+        let known: [(&[u8], Self); 3] = [
+            (b"MULTI", Self::Multi),
+            (b"EXEC", Self::Exec),
+            (b"DISCARD", Self::Discard),
+        ];
+        let mut known = known.into_iter();
+        known.find_map(|(word, found)| word.eq_ignore_ascii_case(name.as_ref()).then_some(found))
+    }
 }
 
 /// Puts the whole units at the start of `bytes` into `batch`. Returns how many bytes they take.
@@ -57,11 +78,11 @@ pub(super) fn whole_units(bytes: &[u8], max_bulk: u64, batch: &mut Batch) -> usi
         };
         at = end;
         if let (1, Some(name)) = (request.len(), request.next()) {
-            match (is(&[name], b"MULTI"), is(&[name], b"EXEC")) {
-                (true, _) if in_transaction => break,
-                (_, true) if !in_transaction => break,
-                (false, false) => {}
-                (begins, _) => in_transaction = begins,
+            match TransactionWord::of(&[name]) {
+                Some(TransactionWord::Multi) if !in_transaction => in_transaction = true,
+                Some(TransactionWord::Exec) if in_transaction => in_transaction = false,
+                Some(_) => break,
+                None => {}
             }
         }
         if !in_transaction {

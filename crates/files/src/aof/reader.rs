@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use everbloom_resp::Batch;
 use thiserror::Error;
 
-use super::batch::{Commands, MAX_ARGS, whole_units};
+use super::batch::{Commands, MAX_ARGS, TransactionWord, whole_units};
 use super::covered::whole_command;
 use crate::limits::{LOG_AHEAD_BYTES, LOG_BUFFER_BYTES};
 
@@ -29,6 +29,13 @@ pub struct Command {
     pub offset: u64,
     /// The command's name and its arguments; at least the name.
     pub args: Vec<Vec<u8>>,
+}
+
+impl Command {
+    /// Its name and its arguments.
+    pub fn words(&self) -> Vec<&[u8]> {
+        self.args.iter().map(Vec::as_slice).collect()
+    }
 }
 
 /// What takes effect as a whole.
@@ -163,7 +170,14 @@ impl<R: Read> CommandReader<R> {
     /// All units that the buffer has, or the next one, if it has none that is whole; `None` at the
     /// end of the file. Faster than [`next_unit`](Self::next_unit), which it must not be mixed
     /// with.
-    pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
+    ///
+    /// `check` sees each command of a transaction whose end has not been read, and says why the
+    /// server cannot run it. That is damage: an `EXEC` with a wrong byte would otherwise take all
+    /// that follows into a transaction without an end.
+    pub fn next_piece(
+        &mut self,
+        check: &dyn Fn(&Command) -> Result<(), String>,
+    ) -> Result<Option<Piece<'_>>, ReadError> {
         self.input.consume(std::mem::take(&mut self.taken));
         if !self.failed && self.peek()? == Some(b'*') {
             let bytes = self.input.buffer();
@@ -176,7 +190,7 @@ impl<R: Read> CommandReader<R> {
             };
         }
         if self.taken == 0 {
-            return Ok(self.next_unit()?.map(Piece::Unit));
+            return Ok(self.checked_unit(check)?.map(Piece::Unit));
         }
         let offset = self.offset;
         self.offset += self.taken as u64;
@@ -190,25 +204,35 @@ impl<R: Read> CommandReader<R> {
 
     /// The next unit; `None` at the end of the file.
     pub fn next_unit(&mut self) -> Result<Option<Unit>, ReadError> {
+        self.checked_unit(&|_| Ok(()))
+    }
+
+    fn checked_unit(
+        &mut self,
+        check: &dyn Fn(&Command) -> Result<(), String>,
+    ) -> Result<Option<Unit>, ReadError> {
         if self.failed {
             return Ok(None);
         }
-        let unit = self.unit();
+        let unit = self.unit(check);
         self.failed = unit.is_err();
         unit
     }
 
-    fn unit(&mut self) -> Result<Option<Unit>, ReadError> {
+    fn unit(
+        &mut self,
+        check: &dyn Fn(&Command) -> Result<(), String>,
+    ) -> Result<Option<Unit>, ReadError> {
         let Some(command) = self.command(true)? else {
             return Ok(None);
         };
-        let unit = if is(&command, "MULTI") {
-            self.within = "a transaction";
-            Unit::Transaction(self.transaction()?)
-        } else if is(&command, "EXEC") {
-            return Err(self.unexpected(&command, "a command, or MULTI before EXEC"));
-        } else {
-            Unit::Command(command)
+        let unit = match TransactionWord::of(&command.args) {
+            Some(TransactionWord::Multi) => {
+                self.within = "a transaction";
+                Unit::Transaction(self.transaction(check)?)
+            }
+            Some(_) => return Err(self.unexpected(&command, "a command, or MULTI before EXEC")),
+            None => Unit::Command(command),
         };
         self.valid = self.offset;
         self.within = "a command";
@@ -216,15 +240,19 @@ impl<R: Read> CommandReader<R> {
     }
 
     /// The commands up to `EXEC`, which are valid only with it.
-    fn transaction(&mut self) -> Result<Vec<Command>, ReadError> {
+    fn transaction(
+        &mut self,
+        check: &dyn Fn(&Command) -> Result<(), String>,
+    ) -> Result<Vec<Command>, ReadError> {
+        const EXPECTED: &str = "a command of the transaction, or EXEC";
         let mut commands = Vec::new();
         loop {
             let command = self.command(false)?.ok_or_else(|| self.truncated())?;
-            if is(&command, "EXEC") {
-                return Ok(commands);
-            }
-            if is(&command, "MULTI") {
-                return Err(self.unexpected(&command, "a command of the transaction, or EXEC"));
+            match TransactionWord::of(&command.args) {
+                Some(TransactionWord::Exec) => return Ok(commands),
+                Some(_) => return Err(self.unexpected(&command, EXPECTED)),
+                None => check(&command)
+                    .map_err(|problem| self.damaged(command.offset, EXPECTED, problem))?,
             }
             commands.push(command);
         }
@@ -442,11 +470,6 @@ impl<R: Read> Iterator for CommandReader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         self.next_unit().transpose()
     }
-}
-
-/// Whether it is that command, without arguments.
-fn is(command: &Command, name: &str) -> bool {
-    matches!(command.args.as_slice(), [only] if only.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 /// A byte as an error shows it.

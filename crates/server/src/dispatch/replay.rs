@@ -108,7 +108,10 @@ fn find(args: &[&[u8]]) -> Result<&'static Registered, ReplayError> {
     let name = args.first().copied().unwrap_or_default();
     let Some(command) = registry().find(name) else {
         let name = String::from_utf8_lossy(name).into_owned();
-        return Err(ReplayError::Unknown(name));
+        return Err(match args.len() {
+            0 | 1 => ReplayError::UnknownWord(name),
+            _ => ReplayError::Unknown(name),
+        });
     };
     match command.accepts(args.len()) {
         true => Ok(command),
@@ -195,6 +198,10 @@ impl Replay for Replayer<'_> {
         self.session = nobody();
         self.refused = 0;
         self.first_refusal = None;
+    }
+
+    fn check(&self, args: &[&[u8]]) -> Result<(), ReplayError> {
+        find(args).map(drop)
     }
 
     fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
 
-use everbloom_files::aof::{self, BaseFormat, CommandReader, FileInfo, Manifest, Piece};
+use everbloom_files::aof::{self, BaseFormat, Command, CommandReader, FileInfo, Manifest, Piece};
 use everbloom_files::rdb;
 use everbloom_files::storage;
 use everbloom_resp::recycle;
@@ -161,9 +161,14 @@ impl DataLoader<'_> {
         replay: &mut dyn Replay,
     ) -> Result<(), LoadError> {
         replay.begin();
+        let skip = self.settings.rdb_skip_unknown_values;
+        let check = |replay: &dyn Replay, command: &Command| match replay.check(&command.words()) {
+            Err(ReplayError::Unknown(_)) if skip => Ok(()),
+            checked => checked.map_err(|problem| problem.to_string()),
+        };
         let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
         let mut skip_or_fail = |offset, problem| match problem {
-            ReplayError::Unknown(name) if self.settings.rdb_skip_unknown_values => {
+            ReplayError::Unknown(name) if skip => {
                 *unknown.entry(name).or_default() += 1;
                 Ok(())
             }
@@ -174,7 +179,9 @@ impl DataLoader<'_> {
             }),
         };
         let mut spare: Vec<&'static [u8]> = Vec::new();
-        while let Some(piece) = commands.next_piece()? {
+        loop {
+            let piece = commands.next_piece(&|command| check(replay, command))?;
+            let Some(piece) = piece else { break };
             self.stop_if_asked()?;
             match piece {
                 Piece::Commands(commands) => {
@@ -189,8 +196,7 @@ impl DataLoader<'_> {
                 }
                 Piece::Unit(unit) => {
                     for command in unit.commands() {
-                        let args: Vec<&[u8]> = command.args.iter().map(Vec::as_slice).collect();
-                        if let Err(problem) = replay.run(&args) {
+                        if let Err(problem) = replay.run(&command.words()) {
                             skip_or_fail(command.offset, problem)?;
                         }
                     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use everbloom::Layout;
-use everbloom_resp::Reply;
+use everbloom_resp::{Reply, encode_request};
 use everbloom_server::{Server, Settings};
 use serde_json::Value as Json;
 use tempfile::tempdir;
@@ -351,6 +351,80 @@ fn a_base_or_snapshot_that_is_empty_cut_or_zeros_is_damage() {
         }
         let (_running, mut client) = start(logging(dir.path()));
         assert_eq!(client.line("EXISTS f a"), Reply::Integer(2));
+    }
+}
+
+/// `EXEC` as a log has it.
+const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
+
+/// A log with a transaction and commands behind it, and where its `EXEC` is.
+fn log_with_a_transaction(dir: &Path, last: &[&str]) -> (PathBuf, Vec<u8>, usize) {
+    let (running, mut client) = start(logging(dir));
+    run(&mut client, &["SET a 1", "MULTI", "SET b 2", "EXEC"]);
+    run(&mut client, last);
+    drop(running);
+    let file = last_increment(dir);
+    let good = fs::read(&file).unwrap();
+    let at = good.windows(EXEC.len()).position(|found| found == EXEC);
+    (file, good, at.unwrap())
+}
+
+/// The transaction then has no end, and to cut it off would cut off all behind it.
+#[test]
+fn a_flipped_bit_in_exec_is_damage_and_no_torn_end() {
+    let last: [&[&str]; 2] = [&["SET c 3"], &["SET c 3", "MULTI", "SET d 4", "EXEC"]];
+    for (last, skip) in [(last[0], false), (last[0], true), (last[1], false)] {
+        let dir = tempdir().unwrap();
+        let (file, good, exec) = log_with_a_transaction(dir.path(), last);
+        let settings = || {
+            with(logging(dir.path()), |data| {
+                data.rdb_skip_unknown_values = skip
+            })
+        };
+        for (at, bit) in (exec..exec + EXEC.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << bit;
+            fs::write(&file, &bad).unwrap();
+            if bad.eq_ignore_ascii_case(&good) {
+                let (_running, mut client) = start(settings());
+                assert_eq!(client.line("EXISTS a b c"), Reply::Integer(3));
+                continue;
+            }
+            let before = files(dir.path());
+            let why = failure(settings());
+            let place = why.split_once("incr.aof, byte ").unwrap().1;
+            let place = place.split_once(':').unwrap().0.parse::<usize>().unwrap();
+            assert!((exec..=exec + EXEC.len()).contains(&place), "{why}");
+            assert_eq!(files(dir.path()), before, "{why}");
+        }
+    }
+}
+
+/// No server writes these within a transaction. Without an `EXEC`, they were cut off with all that
+/// follows.
+#[test]
+fn what_no_transaction_has_is_damage_whether_it_ends_or_not() {
+    for (line, why) in [
+        ("EXEB", "unknown command 'EXEB'"),
+        ("LPUSH l 1", "unknown command 'LPUSH'"),
+        ("EXEC now", "wrong number of arguments for 'exec'"),
+        ("MULTI", "found MULTI"),
+        ("MULTI now", "wrong number of arguments for 'multi'"),
+        ("DISCARD", "found DISCARD"),
+        ("DISCARD now", "wrong number of arguments for 'discard'"),
+        ("SET k", "wrong number of arguments for 'set'"),
+    ] {
+        for end in [&b""[..], b"*3\r\n$3\r\nSE", EXEC] {
+            let dir = tempdir().unwrap();
+            let (file, good, exec) = log_with_a_transaction(dir.path(), &[]);
+            let mut bad = good[..exec].to_vec();
+            encode_request(&line.split(' ').collect::<Vec<_>>(), &mut bad);
+            bad.extend_from_slice(end);
+            fs::write(&file, bad).unwrap();
+            let found = failure(logging(dir.path()));
+            let place = format!("byte {exec}: ");
+            assert!(found.contains(&place) && found.contains(why), "{found}");
+        }
     }
 }
 

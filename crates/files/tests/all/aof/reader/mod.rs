@@ -233,6 +233,14 @@ fn damage_is_told_with_file_offset_and_what_was_expected() {
             "log, byte 0: expected a command, or MULTI before EXEC, found exec",
         ),
         (
+            "*1\r\n$7\r\nDISCARD\r\n",
+            "log, byte 0: expected a command, or MULTI before EXEC, found DISCARD",
+        ),
+        (
+            "*1\r\n$5\r\nMULTI\r\n*1\r\n$7\r\ndiscard\r\n",
+            "log, byte 15: expected a command of the transaction, or EXEC, found discard",
+        ),
+        (
             "*1\r\n$5\r\nMULTI\r\n*1\r\n$5\r\nmulti\r\n",
             "log, byte 15: expected a command of the transaction, or EXEC, found multi",
         ),
@@ -258,6 +266,24 @@ fn damage_is_told_with_file_offset_and_what_was_expected() {
     );
     let longest = format!("#{}\r\n", "x".repeat(1021));
     assert!(read(longest.as_bytes()).1.is_none());
+}
+
+/// The reader stops there, and does not keep all that follows.
+#[test]
+fn a_command_that_the_server_does_not_know_is_no_part_of_a_torn_transaction() {
+    let (bytes, _) = log(&["DEL a", "MULTI", "DEL b", "EXEB", "DEL c"]);
+    let check = |command: &Command| match words(command).as_str() {
+        "EXEB" => Err("an unknown word".into()),
+        _ => Ok(()),
+    };
+    let mut reader = CommandReader::new(&bytes[..], "log", u64::MAX);
+    let first = reader.next_piece(&check).unwrap();
+    assert!(matches!(first, Some(Piece::Commands(piece)) if piece.batch.len() == 1));
+    let error = reader.next_piece(&check).unwrap_err().to_string();
+    let expected = "log, byte 55: expected a command of the transaction, or EXEC, found an \
+                    unknown word";
+    assert_eq!(error, expected);
+    assert!(reader.next_piece(&check).unwrap().is_none());
 }
 
 /// A machine that stops leaves no commands behind the place where it stopped.

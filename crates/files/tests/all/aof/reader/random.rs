@@ -73,7 +73,7 @@ fn commands_of_units<R: Read>(mut reader: CommandReader<R>) -> Found {
 fn commands_of_pieces<R: Read>(mut reader: CommandReader<R>) -> Found {
     let mut commands = Vec::new();
     let error = loop {
-        match reader.next_piece() {
+        match reader.next_piece(&|_| Ok(())) {
             Ok(Some(Piece::Unit(unit))) => {
                 let parts = unit.commands().iter();
                 commands.extend(parts.map(|command| (command.offset, command.args.clone())));
