@@ -1,11 +1,15 @@
 //! Looks for whole commands within the bytes of an argument. They tell damage from a torn end.
 
-/// Where in the bytes a whole command begins, behind the end of a line.
+/// Where in the bytes a whole command begins, behind the end of a line or behind a zero of those
+/// that a loss of power leaves.
 pub(super) fn whole_command(bytes: &[u8]) -> Option<usize> {
     // Bytes can be made to look like the beginnings of very many long commands.
     let mut patience = 1 << 20;
     let lines = bytes.windows(3).enumerate();
-    let mut starts = lines.filter_map(|(at, window)| (window == b"\r\n*").then_some(at + 2));
+    let mut starts = lines.filter_map(|(at, window)| {
+        let is_start = matches!(window, b"\r\n*" | [_, 0, b'*']);
+        is_start.then_some(at + 2)
+    });
     starts.find(|at| {
         let bytes = bytes.get(*at..).unwrap_or_default();
         is_whole_command(bytes, &mut patience)

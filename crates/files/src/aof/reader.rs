@@ -5,9 +5,11 @@
 //!
 //! A file that just ends, within a command or within a transaction, is
 //! [`Truncated`](ReadError::Truncated): the machine stopped while it was written, and what comes
-//! before is good. Anything else that does not belong there is [`Damaged`](ReadError::Damaged). So
-//! is an argument that goes beyond the end of the file while there are whole commands in what it
-//! covers: its length is wrong, and a cut in front of it would take good commands away.
+//! before is good. So is a file whose end is zeros: its length was on the disk, and its bytes were
+//! not. Anything else that does not belong there is [`Damaged`](ReadError::Damaged), zeros with
+//! something behind them included. So is an argument that goes up to the end of the commands or
+//! beyond while there are whole commands in what it covers: its length is wrong, and a cut in front
+//! of it would take good commands away.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
@@ -69,7 +71,7 @@ pub enum Piece<'r> {
 /// Why the reading of a log file ended before its end.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The file ends within a command or within a transaction.
+    /// The file ends within a command or within a transaction, or in zeros.
     #[error(
         "{file}: the file ends at byte {len}, in the middle of {within}; \
          it is complete up to byte {valid_up_to}"
@@ -277,7 +279,7 @@ impl<R: Read> CommandReader<R> {
                     let args = self.args()?;
                     return Ok(Some(Command { offset, args }));
                 }
-                other => return Err(self.damaged(offset, "'*' or '#'", byte_text(other))),
+                other => return Err(self.wrong_byte(offset, "'*' or '#'", other)),
             }
         }
     }
@@ -285,13 +287,18 @@ impl<R: Read> CommandReader<R> {
     /// Skips a line.
     fn annotation(&mut self) -> Result<(), ReadError> {
         let start = self.offset;
-        while self.byte()? != b'\n' {
+        loop {
+            let offset = self.offset;
+            match self.byte()? {
+                b'\n' => return Ok(()),
+                0 => return Err(self.wrong_byte(offset, "a character", 0)),
+                _ => {}
+            }
             if self.offset - start >= MAX_ANNOTATION {
                 let expected = format!("an annotation of at most {MAX_ANNOTATION} bytes");
                 return Err(self.damaged(start, expected, "a longer one".into()));
             }
         }
-        Ok(())
     }
 
     fn args(&mut self) -> Result<Vec<Vec<u8>>, ReadError> {
@@ -300,12 +307,16 @@ impl<R: Read> CommandReader<R> {
         for _ in 0..count {
             let head = self.offset + 1;
             let len = self.head(b'$', "a length", 0, self.max_bulk)?;
+            let start = self.offset;
             let arg = self.bulk(len)?;
-            if (arg.len() as u64) < len {
-                return Err(self.cut_short(head, len, &arg));
+            let ended = match arg.len() as u64 == len {
+                true => self.line_end(),
+                false => Err(self.truncated()),
+            };
+            if let Err(error) = ended {
+                return Err(self.unended(error, head, len, start, &arg));
             }
             args.push(arg);
-            self.line_end()?;
         }
         Ok(args)
     }
@@ -334,7 +345,7 @@ impl<R: Read> CommandReader<R> {
                     } else {
                         "a digit"
                     };
-                    return Err(self.damaged(offset, expected, byte_text(other)));
+                    return Err(self.wrong_byte(offset, expected, other));
                 }
             }
         }
@@ -354,15 +365,28 @@ impl<R: Read> CommandReader<R> {
         self.expect(b'\n')
     }
 
-    /// Why an argument, whose length is at `head`, has only these bytes up to the end of the file.
+    /// The error of an argument without the end of its line. It is damage if the end of the file
+    /// comes before that, and the argument covers a whole command: the length at `head` is wrong.
     #[cold]
-    fn cut_short(&self, head: u64, len: u64, bytes: &[u8]) -> ReadError {
-        let Some(at) = whole_command(bytes) else {
-            return self.truncated();
+    fn unended(
+        &self,
+        error: ReadError,
+        head: u64,
+        len: u64,
+        start: u64,
+        bytes: &[u8],
+    ) -> ReadError {
+        let covered = match error {
+            ReadError::Truncated { .. } => whole_command(bytes),
+            _ => None,
         };
-        let start = self.offset - bytes.len() as u64;
+        let Some(at) = covered else { return error };
+        let beyond = match (bytes.len() as u64) < len {
+            true => "beyond the end of the file and ",
+            false => "",
+        };
         let found = format!(
-            "{len}, which goes beyond the end of the file and over a whole command at byte {}",
+            "{len}, which goes {beyond}over a whole command at byte {}",
             start + at as u64
         );
         self.damaged(head, format!("a length of at most {}", at - 2), found)
@@ -393,7 +417,7 @@ impl<R: Read> CommandReader<R> {
         let offset = self.offset;
         match self.byte()? {
             found if found == wanted => Ok(()),
-            other => Err(self.damaged(offset, byte_text(wanted), byte_text(other))),
+            other => Err(self.wrong_byte(offset, byte_text(wanted), other)),
         }
     }
 
@@ -413,6 +437,43 @@ impl<R: Read> CommandReader<R> {
                 Err(error) => return Err(self.io(error)),
             }
         }
+    }
+
+    /// The error of a byte that does not belong there. If it is a zero with nothing but zeros behind
+    /// it, the end of the file is torn.
+    #[cold]
+    fn wrong_byte(
+        &mut self,
+        offset: u64,
+        expected: impl Into<Cow<'static, str>>,
+        found: u8,
+    ) -> ReadError {
+        let is_torn = match found {
+            0 => self.skip_zeros(),
+            _ => Ok(false),
+        };
+        match is_torn {
+            Ok(true) => {
+                self.within = "a row of zeros";
+                self.truncated()
+            }
+            Ok(false) => self.damaged(offset, expected, byte_text(found)),
+            Err(error) => error,
+        }
+    }
+
+    /// Skips the zeros that come next; true if the file ends with them.
+    fn skip_zeros(&mut self) -> Result<bool, ReadError> {
+        while self.peek()?.is_some() {
+            let buffered = self.input.buffer();
+            let zeros = buffered.iter().take_while(|byte| **byte == 0).count();
+            if zeros < buffered.len() {
+                return Ok(false);
+            }
+            self.input.consume(zeros);
+            self.offset += zeros as u64;
+        }
+        Ok(true)
     }
 
     #[cold]

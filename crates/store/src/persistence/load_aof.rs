@@ -84,12 +84,14 @@ impl DataLoader<'_> {
         let commands = self.commands_of(file, format, input)?;
         match self.replay(file, commands, replay) {
             Ok(()) => Ok(len),
-            Err(LoadError::Log(aof::ReadError::Truncated { valid_up_to, .. }))
-                if may_be_torn && self.settings.aof_load_truncated =>
-            {
+            Err(LoadError::Log(aof::ReadError::Truncated {
+                valid_up_to,
+                within,
+                ..
+            })) if may_be_torn && self.settings.aof_load_truncated => {
                 let kept = self.cut(file, valid_up_to).map_err(LoadError::io(file))?;
                 warn!(
-                    "{file} ends in the middle of a command: it had {len} bytes and has \
+                    "{file} ends in the middle of {within}: it had {len} bytes and has \
                      {valid_up_to} now, as aof-load-truncated says; the other {} are in {kept}",
                     len.saturating_sub(valid_up_to)
                 );

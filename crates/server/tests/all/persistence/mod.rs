@@ -20,5 +20,6 @@ mod hooked;
 mod jobs;
 mod peers;
 mod restart;
+mod torn;
 mod trouble;
 mod valkey;

@@ -193,12 +193,19 @@ fn a_flipped_bit_is_damage_or_another_log_and_never_moves_what_came_before() {
     }
 }
 
+fn assert_told(errors: &[(&str, &str)]) {
+    for (text, message) in errors {
+        let (_, error) = read(text.as_bytes());
+        assert_eq!(error.unwrap().to_string(), *message);
+    }
+}
+
 #[test]
 fn damage_is_told_with_file_offset_and_what_was_expected() {
     let max = u64::MAX;
-    for (text, message) in [
+    assert_told(&[
         ("x", "log, byte 0: expected '*' or '#', found 'x'"),
-        ("\0", "log, byte 0: expected '*' or '#', found byte 0x00"),
+        ("\0x", "log, byte 0: expected '*' or '#', found byte 0x00"),
         (
             "*1\r\n$1\r\na\r\n\n",
             "log, byte 11: expected '*' or '#', found LF",
@@ -228,6 +235,20 @@ fn damage_is_told_with_file_offset_and_what_was_expected() {
         ),
         ("*1\r\n$1\r\nab\r\n", "log, byte 9: expected CR, found 'b'"),
         ("*1\r\n$1\r\na\r\r", "log, byte 10: expected LF, found CR"),
+    ]);
+    let long = format!("#{}\r\n", "x".repeat(1022));
+    let (_, error) = read(long.as_bytes());
+    assert_eq!(
+        error.unwrap().to_string(),
+        "log, byte 0: expected an annotation of at most 1024 bytes, found a longer one"
+    );
+    let longest = format!("#{}\r\n", "x".repeat(1021));
+    assert!(read(longest.as_bytes()).1.is_none());
+}
+
+#[test]
+fn damage_and_torn_ends_of_transactions_and_in_zeros_are_told() {
+    assert_told(&[
         (
             "*1\r\n$4\r\nexec\r\n",
             "log, byte 0: expected a command, or MULTI before EXEC, found exec",
@@ -254,18 +275,16 @@ fn damage_is_told_with_file_offset_and_what_was_expected() {
             "log: the file ends at byte 15, in the middle of a transaction; \
              it is complete up to byte 0",
         ),
-    ] {
-        let (_, error) = read(text.as_bytes());
-        assert_eq!(error.unwrap().to_string(), message);
-    }
-    let long = format!("#{}\r\n", "x".repeat(1022));
-    let (_, error) = read(long.as_bytes());
-    assert_eq!(
-        error.unwrap().to_string(),
-        "log, byte 0: expected an annotation of at most 1024 bytes, found a longer one"
-    );
-    let longest = format!("#{}\r\n", "x".repeat(1021));
-    assert!(read(longest.as_bytes()).1.is_none());
+        (
+            "#TS:1\0\r\n",
+            "log, byte 5: expected a character, found byte 0x00",
+        ),
+        (
+            "*1\r\n$1\r\na\r\n\0\0",
+            "log: the file ends at byte 13, in the middle of a row of zeros; \
+             it is complete up to byte 11",
+        ),
+    ]);
 }
 
 /// The reader stops there, and does not keep all that follows.
@@ -284,6 +303,78 @@ fn a_command_that_the_server_does_not_know_is_no_part_of_a_torn_transaction() {
                     unknown word";
     assert_eq!(error, expected);
     assert!(reader.next_piece(&check).unwrap().is_none());
+}
+
+/// A loss of power may leave zeros in a file whose length was written and its bytes were not.
+#[test]
+fn zeros_behind_the_last_whole_unit_are_a_torn_end() {
+    let (mut bytes, mut ends) = sample();
+    encode_request(&["SET", "zeros", "ab\0\0\0\0"], &mut bytes);
+    ends.push(bytes.len());
+    let (all, _) = read(&bytes);
+    for (cut, zeros) in (0..=bytes.len()).flat_map(|cut| [1, 2, 6, 5000].map(|n| (cut, n))) {
+        let torn = [&bytes[..cut], &vec![0; zeros]].concat();
+        let valid = *ends.iter().rfind(|end| **end <= cut).unwrap();
+        for (units, error) in [read(&torn), read_from(Trickle(&torn, false))] {
+            assert!(all.starts_with(&units));
+            assert_eq!(units, read(&bytes[..valid]).0);
+            let Some(ReadError::Truncated {
+                valid_up_to, len, ..
+            }) = error
+            else {
+                panic!("{zeros} zeros behind byte {cut}: {error:?}");
+            };
+            assert_eq!((valid_up_to, len), (valid as u64, torn.len() as u64));
+        }
+    }
+}
+
+#[test]
+fn zeros_with_whole_commands_behind_them_are_damage() {
+    let check = |command: &Command| match command.args[0].as_slice() {
+        b"SELECT" | b"BF.ADD" | b"DEL" | b"SET" | b"MSET" => Ok(()),
+        _ => Err("an unknown word".into()),
+    };
+    let (bytes, ends) = sample();
+    let last = ends[ends.len() - 2];
+    for (start, end) in (0..last).flat_map(|start| (start + 1..=last).map(move |end| (start, end)))
+    {
+        let mut holed = bytes.clone();
+        holed[start..end].fill(0);
+        let mut reader = CommandReader::new(&holed[..], "log", u64::MAX);
+        let error = loop {
+            match reader.next_piece(&check) {
+                Ok(Some(_)) => {}
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        match error {
+            // All of it is in one argument, which may have any bytes.
+            None => assert_eq!(reader.valid_up_to(), bytes.len() as u64),
+            Some(ReadError::Damaged { .. }) => {}
+            Some(other) => panic!("{start}..{end}: {other}"),
+        }
+    }
+    let whole = "*1\r\n$4\r\nPING\r\n";
+    // The last argument is longer than what follows it.
+    let holed = format!("*1\r\n$900000\r\nab\0\0\0\0{whole}");
+    let (_, error) = read(holed.as_bytes());
+    let message = "log, byte 5: expected a length of at most 4, found 900000, which goes beyond the \
+                   end of the file and over a whole command at byte 19";
+    assert_eq!(error.unwrap().to_string(), message);
+    // Its length is wrong, and leads into the zeros at the end.
+    let (before, after) = ("*1\r\n$40\r\nvalue\r\n", "\0".repeat(100));
+    let (_, error) = read(format!("{before}{whole}{after}").as_bytes());
+    let message = "log, byte 5: expected a length of at most 5, found 40, which goes over a whole \
+                   command at byte 16";
+    assert_eq!(error.unwrap().to_string(), message);
+    // Or to the end of the file, with all bytes that it announces.
+    for rest in ["", "\r"] {
+        let (_, error) = read(format!("*1\r\n$21\r\nvalue\r\n{whole}{rest}").as_bytes());
+        let is_damage = matches!(error, Some(ReadError::Damaged { offset: 5, .. }));
+        assert!(is_damage, "{error:?}");
+    }
 }
 
 /// A machine that stops leaves no commands behind the place where it stopped.

@@ -1,0 +1,215 @@
+//! What a start makes of the end of the log: what is torn is moved aside, what is damaged is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use everbloom_resp::{Reply, encode_request};
+use tempfile::tempdir;
+
+use super::common::{failure, files, last_increment, logging, run, start, with};
+
+#[test]
+fn a_cut_log_is_cut_back_or_refused_as_the_setting_says() {
+    let dir = tempdir().unwrap();
+    let (running, mut client) = start(logging(dir.path()));
+    run(
+        &mut client,
+        &["SET a 1", "SET b 2", "MULTI", "SET c 3", "SET d 4", "EXEC"],
+    );
+    drop(running);
+    let file = last_increment(dir.path());
+    let whole = fs::read(&file).unwrap();
+    let mut cuts = 0;
+    for cut in [1, 5, 20, 60] {
+        let kept = &whole[..whole.len() - cut];
+        fs::write(&file, kept).unwrap();
+        let before = files(dir.path());
+        let strict = with(logging(dir.path()), |data| data.aof_load_truncated = false);
+        let why = failure(strict);
+        assert!(why.contains("appendonly.aof.1.incr.aof"), "{why}");
+        assert_eq!(files(dir.path()), before);
+
+        let (running, mut client) = start(logging(dir.path()));
+        cuts += 1;
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let beside = fs::read(file.with_file_name(format!("{name}.cut-{cuts}"))).unwrap();
+        assert_eq!([fs::read(&file).unwrap(), beside].concat(), kept);
+        let reply = client.line("EXISTS a b c d");
+        assert_eq!(
+            reply,
+            Reply::Integer(2),
+            "{cut}: a transaction is all or nothing"
+        );
+        run(&mut client, &["SET after 1"]);
+        drop(running);
+        let (running, mut client) = start(logging(dir.path()));
+        assert_eq!(client.line("EXISTS a b c d after"), Reply::Integer(3));
+        drop(running);
+    }
+}
+
+/// `proto-max-bulk-len` was higher when the log was written. The rest of the value is missing, which
+/// spares this test its 600 MB: the log ends torn, and is not damaged.
+#[test]
+fn a_log_may_have_longer_values_than_clients_may_send_now() {
+    let dir = tempdir().unwrap();
+    let (running, mut client) = start(logging(dir.path()));
+    run(&mut client, &["SET a 1"]);
+    drop(running);
+    let file = last_increment(dir.path());
+    let whole = fs::read(&file).unwrap();
+    let long = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$600000000\r\nvalue";
+    fs::write(&file, [&whole[..], long].concat()).unwrap();
+    let (_running, mut client) = start(logging(dir.path()));
+    assert_eq!(client.line("GET a"), Reply::bulk("1"));
+    assert_eq!(fs::read(&file).unwrap(), whole);
+}
+
+/// `EXEC` as a log has it.
+const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
+
+/// A log with a transaction and commands behind it, and where its `EXEC` is.
+fn log_with_a_transaction(dir: &Path, last: &[&str]) -> (PathBuf, Vec<u8>, usize) {
+    let (running, mut client) = start(logging(dir));
+    run(&mut client, &["SET a 1", "MULTI", "SET b 2", "EXEC"]);
+    run(&mut client, last);
+    drop(running);
+    let file = last_increment(dir);
+    let good = fs::read(&file).unwrap();
+    let at = good.windows(EXEC.len()).position(|found| found == EXEC);
+    (file, good, at.unwrap())
+}
+
+/// The transaction then has no end, and to cut it off would cut off all behind it.
+#[test]
+fn a_flipped_bit_in_exec_is_damage_and_no_torn_end() {
+    let last: [&[&str]; 2] = [&["SET c 3"], &["SET c 3", "MULTI", "SET d 4", "EXEC"]];
+    for (last, skip) in [(last[0], false), (last[0], true), (last[1], false)] {
+        let dir = tempdir().unwrap();
+        let (file, good, exec) = log_with_a_transaction(dir.path(), last);
+        let settings = || {
+            with(logging(dir.path()), |data| {
+                data.rdb_skip_unknown_values = skip
+            })
+        };
+        for (at, bit) in (exec..exec + EXEC.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << bit;
+            fs::write(&file, &bad).unwrap();
+            if bad.eq_ignore_ascii_case(&good) {
+                let (_running, mut client) = start(settings());
+                assert_eq!(client.line("EXISTS a b c"), Reply::Integer(3));
+                continue;
+            }
+            let before = files(dir.path());
+            let why = failure(settings());
+            let place = why.split_once("incr.aof, byte ").unwrap().1;
+            let place = place.split_once(':').unwrap().0.parse::<usize>().unwrap();
+            assert!((exec..=exec + EXEC.len()).contains(&place), "{why}");
+            assert_eq!(files(dir.path()), before, "{why}");
+        }
+    }
+}
+
+/// No server writes these within a transaction. Without an `EXEC`, they were cut off with all that
+/// follows.
+#[test]
+fn what_no_transaction_has_is_damage_whether_it_ends_or_not() {
+    for (line, why) in [
+        ("EXEB", "unknown command 'EXEB'"),
+        ("LPUSH l 1", "unknown command 'LPUSH'"),
+        ("EXEC now", "wrong number of arguments for 'exec'"),
+        ("MULTI", "found MULTI"),
+        ("MULTI now", "wrong number of arguments for 'multi'"),
+        ("DISCARD", "found DISCARD"),
+        ("DISCARD now", "wrong number of arguments for 'discard'"),
+        ("SET k", "wrong number of arguments for 'set'"),
+    ] {
+        for end in [&b""[..], b"*3\r\n$3\r\nSE", EXEC] {
+            let dir = tempdir().unwrap();
+            let (file, good, exec) = log_with_a_transaction(dir.path(), &[]);
+            let mut bad = good[..exec].to_vec();
+            encode_request(&line.split(' ').collect::<Vec<_>>(), &mut bad);
+            bad.extend_from_slice(end);
+            fs::write(&file, bad).unwrap();
+            let found = failure(logging(dir.path()));
+            let place = format!("byte {exec}: ");
+            assert!(found.contains(&place) && found.contains(why), "{found}");
+        }
+    }
+}
+
+/// To take the rest of the file for the argument that it announces would cut off 90 of 100 keys.
+#[test]
+fn a_damaged_length_in_the_middle_of_the_log_is_no_torn_end() {
+    let dir = tempdir().unwrap();
+    let (running, mut client) = start(logging(dir.path()));
+    let value = "v".repeat(1000);
+    for key in 0..100 {
+        run(&mut client, &[&format!("SET k{key} {value}")]);
+    }
+    drop(running);
+    let file = last_increment(dir.path());
+    let good = fs::read_to_string(&file).unwrap();
+    let at = good.match_indices("$1000").nth(10).unwrap().0;
+    let (head, tail) = good.split_at(at);
+    fs::write(
+        &file,
+        format!("{head}{}", tail.replacen("$1000", "$900000", 1)),
+    )
+    .unwrap();
+    let before = files(dir.path());
+    let why = failure(logging(dir.path()));
+    let place = format!(
+        "appendonly.aof.1.incr.aof, byte {}: expected a length",
+        at + 1
+    );
+    assert!(why.contains(&place), "{why}");
+    assert_eq!(files(dir.path()), before);
+    fs::write(&file, good).unwrap();
+    let (_running, mut client) = start(logging(dir.path()));
+    assert_eq!(client.line("DBSIZE"), Reply::Integer(100));
+}
+
+/// A loss of power may leave zeros where the length of the file was on the disk and its bytes were
+/// not.
+#[test]
+fn zeros_at_the_end_of_the_log_are_a_torn_end() {
+    let dir = tempdir().unwrap();
+    let (running, mut client) = start(logging(dir.path()));
+    run(&mut client, &["SET a 1"]);
+    drop(running);
+    let file = last_increment(dir.path());
+    let whole = fs::read(&file).unwrap();
+    let mut value = Vec::new();
+    encode_request(&["SET", "b", "value\0\0\0\0"], &mut value);
+    for (number, torn) in [
+        &b""[..],
+        b"*3\r\n$3\r\nSE",
+        &value[..value.len() - 4],
+        b"#TS:17",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let end = [torn, &[0; 5000]].concat();
+        fs::write(&file, [&whole[..], &end].concat()).unwrap();
+        let strict = with(logging(dir.path()), |data| data.aof_load_truncated = false);
+        let why = failure(strict);
+        assert!(why.contains("in the middle of a row of zeros"), "{why}");
+        let (_running, mut client) = start(logging(dir.path()));
+        assert_eq!(client.line("KEYS *"), Reply::Array(vec![Reply::bulk("a")]));
+        assert_eq!(fs::read(&file).unwrap(), whole);
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let beside = file.with_file_name(format!("{name}.cut-{}", number + 1));
+        assert_eq!(fs::read(beside).unwrap(), end);
+    }
+    // With a whole command behind them they are a hole.
+    for torn in [&b""[..], &value[..value.len() - 4]] {
+        fs::write(&file, [&whole[..], torn, &[0; 5000], &value].concat()).unwrap();
+        let before = files(dir.path());
+        let why = failure(logging(dir.path()));
+        assert!(why.contains("found byte 0x00"), "{why}");
+        assert_eq!(files(dir.path()), before);
+    }
+}
