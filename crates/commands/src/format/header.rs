@@ -59,7 +59,7 @@ pub mod cuckoo;
 
 use everbloom::hash::Key;
 use everbloom::host::LayeredFilter;
-use everbloom::redisbloom::{FilterParts, LayerParts, ValkeyBloom};
+use everbloom::redisbloom::{FilterParts, LayerParts, Options, ValkeyBloom};
 
 use super::fields::{Fields, HEAD_VERSION, head, without_layers};
 
@@ -73,9 +73,20 @@ const VALKEY: [u8; 4] = [1, 0, 2, 0];
 const CLASSIC_LAYER_BYTES: usize = 53;
 const OUR_LAYER_BYTES: usize = 36;
 
-/// The header of a filter.
+/// The header of a filter, which [`decode`] and the check of a header take. A filter that came as a
+/// value of RedisBloom may have counts that do not add up, and options that nobody knows. Its header
+/// has the sum of the layers' counts, and the options that are known.
 pub fn encode(filter: &LayeredFilter) -> Vec<u8> {
-    encode_parts(&filter.parts())
+    let mut parts = filter.parts();
+    if parts.key.is_none() && parts.valkey.is_none() {
+        parts.options &= Options::KNOWN;
+        parts.items = 0;
+        for layer in &mut parts.layers {
+            layer.items = layer.items.min(u64::MAX - parts.items);
+            parts.items += layer.items;
+        }
+    }
+    encode_parts(&parts)
 }
 
 /// The header of a filter given as parts.
