@@ -34,6 +34,7 @@ fuzz_target!(|input: Input| {
         run(&mut keys, step);
     }
     check_dump(&keys);
+    keys.check_kept();
     let mut replica = Keyspace::default();
     replica.context.cuckoo.max_expansions = u32::MAX;
     replica.replay(&keys.log);

@@ -51,6 +51,7 @@ fuzz_target!(|input: Input| {
     }
     run.check_certain();
     run.check_dump();
+    run.keys.check_kept();
     let mut replica = Keyspace::with_defaults(0.2, 7, 0);
     replica.replay(&run.keys.log);
     assert_eq!(replica.filter("k"), run.keys.filter("k"));

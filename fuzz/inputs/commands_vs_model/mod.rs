@@ -105,6 +105,7 @@ impl Input {
         for key in [Key::A, Key::B, Key::C] {
             run.look_at(key);
         }
+        run.keys.check_kept();
         let mut replica = self.replica.keyspace();
         // Hosts let neither a log nor a primary meet this limit.
         replica.context.cuckoo.max_expansions = u32::MAX;
@@ -194,7 +195,7 @@ impl Run {
         let command = &COMMANDS[usize::from(command) % COMMANDS.len()];
         let keys = ["raw", "NONSCALING", "expansion", "other", ""];
         let key = keys[usize::from(key) % keys.len()];
-        let words: Vec<Vec<u8>> = words.iter().map(Word::bytes).collect();
+        let words: Vec<Vec<u8>> = words.iter().flat_map(Word::words).collect();
         self.call(&[command.name, key], &words);
     }
 }

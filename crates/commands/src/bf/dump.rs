@@ -45,7 +45,12 @@ fn piece_at(filter: &LayeredFilter, iterator: i64) -> Result<Option<Piece>, Comm
         .checked_sub(start)
         .ok_or(CommandError::DumpOutdated)?;
     let chunk = |offset, max| filter.stream_chunk(offset, max);
-    Ok(Piece::of_arrays(iterator, offset, chunk))
+    let piece = Piece::of_arrays(iterator, offset, chunk);
+    // Once the count of dropped bytes has begun at 0 again, earlier iterators lie beyond the end.
+    if piece.is_none() && filter.window().is_some() && offset > filter.stream_len() {
+        return Err(CommandError::DumpOutdated);
+    }
+    Ok(piece)
 }
 
 /// `BF.SCANDUMP key iterator`

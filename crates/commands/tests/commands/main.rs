@@ -15,6 +15,7 @@ mod cuckoo_refused;
 mod documents;
 mod dump;
 mod effects;
+mod forged;
 mod hostile;
 mod insert;
 mod keyspace;

@@ -509,6 +509,43 @@ fn a_dump_survives_a_rotation_or_says_that_it_did_not() {
     assert!(reply.starts_with(outdated), "{reply}");
 }
 
+/// The number of dropped bytes is what a client says it is. At its maximum it begins at 0 again, so
+/// that the filter can be written and read; and the iterators of a dump that is in progress stand
+/// for nothing, instead of for other bytes.
+#[test]
+fn a_window_that_has_dropped_as_much_as_it_can_is_kept() {
+    for change in [
+        "BF.ADVANCE k",
+        "BF.CLEAR k",
+        "BF.MERGE k k",
+        "BF.MADD k f g",
+    ] {
+        let mut keys = host();
+        keys.say("BF.RESERVE made 0.001 8 WINDOW SECONDS 40 GENERATIONS 1");
+        for item in ["a", "b", "c"] {
+            keys.context.now_ms += 30_000;
+            keys.say(&format!("BF.ADD made {item}"));
+        }
+        let mut parts = keys.filter("made").parts();
+        parts.window.as_mut().unwrap().dropped = 1 << 62;
+        let iterator = ((1_u64 << 62) + 1).to_string();
+        let words = [b"BF.LOADCHUNK", &b"k"[..], iterator.as_bytes()];
+        let header = header::encode_parts(&parts);
+        let reply = keys.call(&[&words[..], &[&header]].concat());
+        assert_eq!(reply, everbloom_resp::Reply::OK);
+        let whole = pieces(keys.filter("k"));
+        keys.context.now_ms += 70_000;
+        assert!(!keys.say(change).starts_with('-'), "{change}");
+        let window = keys.filter("k").window().unwrap();
+        assert!(window.dropped < 1000, "{change}: {window:?}");
+        keys.check_kept();
+        for (iterator, _) in whole {
+            let reply = keys.say(&format!("BF.SCANDUMP k {iterator}"));
+            assert!(reply.starts_with("-ERR a generation"), "{change}: {reply}");
+        }
+    }
+}
+
 /// A filter that may not grow answers as many elements as it has announced, whichever generation
 /// the items enter.
 #[test]

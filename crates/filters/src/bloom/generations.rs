@@ -167,7 +167,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         window.kept.drain(..dropped);
         for layer in self.layers.drain(..outdated) {
             self.items = self.items.saturating_sub(layer.len());
-            window.dropped = window.dropped.saturating_add(layer.bytes());
+            window.dropped = window.dropped_after(layer.bytes());
             self.capture.keep_first(layer);
         }
         self.layers.extend(layer);

@@ -194,7 +194,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             generation.began = generation.began.max(theirs.began);
             generation.add(theirs.layers);
         }
-        window.dropped = window.dropped.saturating_add(bytes);
+        window.dropped = window.dropped_after(bytes);
         window.kept.clear();
         let mut began = 0;
         for generation in mine.into_iter().rev() {

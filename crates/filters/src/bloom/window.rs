@@ -63,7 +63,8 @@ pub struct Window {
     /// The error rate that all generations keep together.
     pub error_rate: f64,
     /// Bytes of all layers that were dropped so far: a byte that is kept has the same number among
-    /// all bytes that there ever were, however often a generation began meanwhile.
+    /// all bytes that there ever were, however often a generation began meanwhile. After 2^62 bytes
+    /// it begins at 0 again.
     pub dropped: u64,
     /// The generations that are kept, oldest first; at least one and at most g + 1.
     pub kept: Vec<Generation>,
@@ -130,8 +131,8 @@ pub struct Generation {
 /// The most generations of a span.
 pub const MAX_GENERATIONS: u32 = 64;
 
-/// The most bytes that a window may have dropped. As many more are never dropped, so the iterators
-/// of its dump always fit an `i64`.
+/// The most bytes that a window may have dropped, so that the iterators of its dump fit an `i64`.
+/// No window drops so many, but one from outside may say that it did.
 const MAX_DROPPED_BYTES: u64 = 1 << 62;
 
 /// The part of a generation's error rate that its first layer takes, if it may grow. More items
@@ -266,6 +267,16 @@ impl Window {
         Some(self.newest().began.saturating_add(passed))
     }
 
+    /// The bytes that were dropped so far, once so many more are. Beyond the maximum the number is 0
+    /// again, not the maximum: a dump in progress would take other bytes for those that it reads
+    /// next if their numbers stayed the same.
+    pub(super) fn dropped_after(&self, bytes: u64) -> u64 {
+        let dropped = self.dropped.checked_add(bytes);
+        dropped
+            .filter(|dropped| *dropped <= MAX_DROPPED_BYTES)
+            .unwrap_or(0)
+    }
+
     /// The same with the newest generation only, of one layer, after all bytes were dropped.
     pub(crate) fn emptied(&self, bytes: u64) -> Window {
         let newest = Generation {
@@ -273,7 +284,7 @@ impl Window {
             ..self.newest()
         };
         Window {
-            dropped: self.dropped.saturating_add(bytes),
+            dropped: self.dropped_after(bytes),
             kept: Vec::from([newest]),
             ..*self
         }
