@@ -37,6 +37,10 @@ pub(crate) struct Args {
     /// The share of new records that may be lost, taken for repeats [default: 0.0001]
     #[arg(short, long, value_name = "RATE", value_parser = number::rate)]
     pub(super) error_rate: Option<f64>,
+    /// Make the key of the hash from this number, so that each run with the same input prints the
+    /// same records [default: a random key]
+    #[arg(long, value_name = "N", conflicts_with = "key")]
+    pub(super) seed: Option<u64>,
     #[command(flatten)]
     pub(super) records: RecordArgs,
     /// Print only the records that were seen before
@@ -78,6 +82,10 @@ The capacity and the error rate of the file hold.
 
 A record is remembered when it was written to standard output: when that fails, a further run prints
 the rest. If standard output is a file, it is on the disk before the state is replaced.
+
+With --seed, the records that the filter takes for repeats by mistake are the same in each run. With
+--state, too, records are then handled in pieces of 256 KiB, not as they arrive. Who knows the number
+can choose records that collide. A window depends on the time, with a seed or without.
 
 With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.
 It is printed again after 37.5 days at the latest. --capacity is the number of records that are new

@@ -43,7 +43,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&files);
     let sizes = input::sizes(&sources);
     let mut state = State::open(args)?;
-    let shared = Arc::new(Shared::default());
+    // A filter that outlives the run looks a whole chunk up before it adds any of it, so its errors
+    // depend on where the chunks end.
+    let shared = Arc::new(Shared {
+        full_chunks: args.seed.is_some() && state.has_file(),
+        ..Shared::default()
+    });
     // Without a memory that outlives it, a run has nothing to do at its end.
     let signals = if state.has_file() || server.is_some() {
         Signals::catch(Arc::clone(&shared))?
@@ -60,10 +65,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let output = output.transpose()?;
     let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let first = pipeline.next()?;
+    // The first chunk of a pipe tells how fast lines came, too.
+    let bytes = match sizes.stored {
+        None if args.seed.is_some() => 0,
+        _ => sizes.unpacked,
+    };
     let memory = match server {
         Some(server) => Memory::Server(Box::new(server)),
         None => Memory::Local(Box::new(Local {
-            filter: state.take_filter(first.as_ref(), sizes.unpacked)?,
+            filter: state.take_filter(first.as_ref(), bytes)?,
             loss: Loss::default(),
             lasts: state.has_file(),
         })),
@@ -95,10 +105,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.count {
         writeln!(io::stdout(), "{}", deduplicator.tally.kept)?;
     }
+    Ok(summarize(&deduplicator, args, &signals, &shared))
+}
+
+/// Says how the run went. Returns the exit code that tells it, too.
+fn summarize(run: &Deduplicator, args: &Args, signals: &Signals, shared: &Shared) -> ExitCode {
     let failed = shared.failed.load(Ordering::Relaxed) > 0;
     // The errors have said all there is to say of a run that read nothing.
-    if !(failed && deduplicator.tally.records == 0) {
-        report::summarize(&deduplicator.tally, &deduplicator.memory, args);
+    if !(failed && run.tally.records == 0) {
+        report::summarize(&run.tally, &run.memory, args);
     }
     if let (Some(_), Some(path), false) = (signals.exit_code(), &args.state, args.quiet) {
         say(&format!(
@@ -106,11 +121,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             path.display()
         ));
     }
-    Ok(match signals.exit_code() {
+    match signals.exit_code() {
         Some(code) => ExitCode::from(code),
         None if failed => ExitCode::from(2),
         None => ExitCode::SUCCESS,
-    })
+    }
 }
 
 /// Handles all chunks, and saves the state from time to time. Calls `show` after each chunk.

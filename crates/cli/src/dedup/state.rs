@@ -37,7 +37,7 @@ impl State {
         let mut state = Self {
             file: None,
             filter: None,
-            key: Key::random(),
+            key: args.seed.map_or_else(Key::random, Key::from_seed),
             error_rate,
             window: args.window,
             saved: None,
@@ -146,6 +146,13 @@ fn agree(path: &Path, filter: &LayeredFilter, args: &Args) -> Result<(), Failure
             "{path} has the error rate {}, not {rate}; leave --error-rate off, or name another \
              file",
             filter.error_rate()
+        )));
+    }
+    if let Some(seed) = args.seed
+        && filter.key() != Some(Key::from_seed(seed))
+    {
+        return Err(Failure::Other(format!(
+            "{path} has another key than that of seed {seed}; leave --seed off, or name another file"
         )));
     }
     let window = filter.window();

@@ -21,6 +21,8 @@ const LONGEST: usize = 1 << 30;
 /// What the threads of a run tell each other beside the chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
+    /// Whether a chunk of a pipe waits until it is full, and does not depend on when lines came.
+    pub(crate) full_chunks: bool,
     /// Whether to read no further.
     pub(crate) stop: AtomicBool,
     /// Bytes read from the files.
@@ -150,7 +152,7 @@ impl RecordReader {
             }
             len += count;
             // Somebody may wait for each line: pass it on when it arrives.
-            if input.waits && whole > 0 {
+            if input.waits && whole > 0 && !self.shared.full_chunks {
                 break Ok(true);
             }
         };

@@ -19,6 +19,7 @@ use everbloom_dev::{peers, wait_for};
 
 mod durable;
 mod input;
+mod seed;
 mod server;
 mod state;
 
