@@ -125,14 +125,17 @@ impl Source {
     }
 
     /// The error for an input of this format, which was in a packed file if there is a packing.
-    fn unread(&self, packing: Option<Packing>, format: Unread) -> io::Error {
+    pub(super) fn unread(&self, packing: Option<Packing>, format: Unread) -> io::Error {
         io::Error::other(match format {
             Unread::Foreign { what, advice } => format!("it is {what}; {advice}"),
             Unread::Piped { what, through } => {
                 let programs = packing.map(Packing::program).into_iter().chain([through]);
                 let mut pipe: Vec<_> = programs.map(str::to_owned).collect();
-                if let (Source::File(path), Some(first)) = (self, pipe.first_mut()) {
-                    *first += &format!(" {}", path.display());
+                if let Some(first) = pipe.first_mut() {
+                    *first += &match self {
+                        Source::Stdin => " -".to_owned(),
+                        Source::File(path) => format!(" {}", path.display()),
+                    };
                 }
                 format!("it is {what}: {} | everbloom ...", pipe.join(" | "))
             }

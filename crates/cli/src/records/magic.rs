@@ -118,6 +118,18 @@ const MAGICS: &[(&str, Format)] = &[
     ("ef bb bf", Format::ByteOrderMark),
 ];
 
+/// What stands behind the name of the first file in a tar archive, and where.
+const TAR: (usize, [&[u8]; 2]) = (257, [b"ustar\0", b"ustar  \0"]);
+
+/// The format with these first bytes, as far as only more than [`read_head`] reads tell it.
+pub(crate) fn format_of_more(bytes: &[u8]) -> Option<Unread> {
+    let (at, magics) = TAR;
+    let header = bytes.get(at..)?;
+    let is_tar = magics.iter().any(|magic| header.starts_with(magic));
+    let (what, through) = ("a tar archive", "tar -xOf");
+    is_tar.then_some(Unread::Piped { what, through })
+}
+
 /// The format with these first bytes.
 pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
     let found = MAGICS

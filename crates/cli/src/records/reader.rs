@@ -9,6 +9,7 @@ use memchr::memrchr;
 
 use super::chunk::Chunk;
 use super::input::{Input, Source, read_again};
+use super::magic;
 use crate::failure::say;
 
 /// Bytes of a chunk, unless a record is longer. Small enough to stay in a processor's cache from
@@ -78,7 +79,7 @@ impl RecordReader {
             let opened = source.open(self.terminator == b'\n', progress);
             match opened
                 .map_err(Stop::Failed)
-                .and_then(|input| self.read(input))
+                .and_then(|input| self.read(source, input))
             {
                 Ok(()) => {}
                 Err(Stop::Told) => return,
@@ -92,7 +93,8 @@ impl RecordReader {
         }
     }
 
-    fn read(&self, mut input: Input) -> Result<(), Stop> {
+    fn read(&self, source: &Source, mut input: Input) -> Result<(), Stop> {
+        let mut is_first = true;
         // What of the bytes read belongs to the next chunk.
         let mut rest = Vec::new();
         loop {
@@ -100,6 +102,11 @@ impl RecordReader {
             prepare(&mut chunk, &rest);
             let outcome = self.fill(&mut chunk, &mut input, &mut rest);
             if chunk.filled > 0 {
+                let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();
+                if is_first && let Some(format) = magic::format_of_more(bytes) {
+                    return Err(Stop::Failed(source.unread(None, format)));
+                }
+                is_first = false;
                 self.send(chunk)?;
             }
             if !outcome? {

@@ -156,7 +156,7 @@ fn what_is_not_unpacked_is_an_error_that_says_how() {
             "{piped:?}"
         );
         assert!(
-            piped.stderr.contains(&advice.replace(" list", "")),
+            piped.stderr.contains(&advice.replace(" list", " -")),
             "{piped:?}"
         );
         // In place of a filter, too.
@@ -255,6 +255,37 @@ fn what_is_packed_in_a_packed_file_is_refused() {
         assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
         assert!(outcome.stderr.contains(said), "{said}: {outcome:?}");
     }
+}
+
+/// Its first lines would begin with headers, and those of one file after the other.
+#[test]
+fn a_tar_archive_is_no_list() {
+    let here = folder("inputs-tar");
+    fs::write(here.join("list.txt"), lines()).unwrap();
+    for (format, packing, suffix) in [
+        ("gnu", "-c", "tar"),
+        ("ustar", "-cz", "tgz"),
+        ("pax", "-cj", "tar.bz2"),
+    ] {
+        let name = format!("list.{suffix}");
+        let mut tar = Command::new("tar");
+        tar.args([packing, "--format", format, "-f", &name, "list.txt"]);
+        if !peers::is_there(Command::new("tar").arg("--version"), "install tar") {
+            return;
+        }
+        run(tar.current_dir(&here)).success();
+        let outcome = everbloom(&here, &["build", "f.bloom", &name]);
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+        let said = format!("cannot read {name}: it is a tar archive: tar -xOf {name} | everbloom");
+        assert!(outcome.stderr.contains(&said), "{outcome:?}");
+        let piped = with_input(&here, &["dedup", "-q"], fs::read(here.join(&name)).unwrap());
+        assert_eq!(piped.status.code(), Some(2), "{piped:?}");
+        assert!(piped.stderr.contains("tar -xOf - | everbloom"), "{piped:?}");
+        assert_eq!(piped.stdout, "");
+    }
+    // Text that has the same word there.
+    let text = format!("{}mustard\n{}", "x".repeat(256), lines());
+    assert!(with_input(&here, &["dedup", "-q", "-e", "1e-12"], text.clone()).success() == text);
 }
 
 /// As in gzip(1). Tapes and some servers fill up blocks.
