@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use super::directory::Persistence;
 use super::log_writer::Log;
 use super::progress::ProgressReader;
+use super::torn_end::TornEndError;
 use crate::keyspace::{Db, Footprint, SHARDS};
 use crate::replay::{Replay, ReplayError};
 use crate::settings::Settings;
@@ -98,6 +99,9 @@ pub enum LoadError {
         /// How this came about.
         why: &'static str,
     },
+    /// The torn end of the log cannot be moved aside.
+    #[error(transparent)]
+    TornEnd(#[from] TornEndError),
     /// The server was stopped meanwhile.
     #[error("asked to stop while loading")]
     Stopped,

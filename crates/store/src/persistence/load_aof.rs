@@ -6,14 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use everbloom_files::aof::{self, BaseFormat, Command, CommandReader, FileInfo, Manifest, Piece};
 use everbloom_files::rdb;
-use everbloom_files::storage;
 use everbloom_resp::recycle;
 use tracing::{info, warn};
 
 use super::load::{DataLoader, LoadError};
+use super::log;
 use super::log_writer::Log;
 use super::progress::ProgressReader;
+use super::torn_end::TornEnd;
 use crate::replay::{Replay, ReplayError};
+use crate::settings::Fsync;
 
 impl DataLoader<'_> {
     pub(super) fn load_log(&self, replay: &mut dyn Replay) -> Result<Log, LoadError> {
@@ -23,16 +25,21 @@ impl DataLoader<'_> {
             self.load_snapshot()?;
             return self.begin_log(manifest);
         }
-        let last_len = self.load_files(&manifest, replay)?;
-        self.go_on(manifest, last_len)
+        let (last_len, torn_end) = self.load_files(&manifest, replay)?;
+        Ok(self.go_on(manifest, last_len)?.behind(torn_end))
     }
 
-    /// Reads all files of the log; returns the length of the last.
-    fn load_files(&self, log: &Manifest, replay: &mut dyn Replay) -> Result<u64, LoadError> {
+    /// Reads all files of the log; returns the length of the last, and a torn end that is still
+    /// there.
+    fn load_files(
+        &self,
+        log: &Manifest,
+        replay: &mut dyn Replay,
+    ) -> Result<(u64, Option<TornEnd>), LoadError> {
         let (names, figures) = (&self.persistence.names, &self.persistence.figures);
         let files: Vec<FileInfo> = log.files().cloned().collect();
         let mut size = 0;
-        let mut last_len = 0;
+        let (mut last_len, mut torn_end) = (0, None);
         let end = self.end_of(&files)?;
         for (number, info) in files.iter().enumerate() {
             let format = match &log.base {
@@ -41,15 +48,17 @@ impl DataLoader<'_> {
             };
             // A base of a rewrite got its name when it was whole.
             let may_be_torn = number >= end && format.is_none();
-            last_len = self.load_log_file(&names.path(info), format, may_be_torn, replay)?;
-            size += last_len;
+            let path = names.path(info);
+            let (len, torn) = self.load_log_file(&path, format, may_be_torn, replay)?;
+            (last_len, torn_end) = (len, torn_end.or(torn));
+            size += len;
             if number == 0 {
                 figures.log_base_size.store(last_len, Relaxed);
             }
         }
         figures.log_size.store(size, Relaxed);
         figures.log_file_size.store(last_len, Relaxed);
-        Ok(last_len)
+        Ok((last_len, torn_end))
     }
 
     /// The number of the last file that has bytes. Empty ones may follow it: after a failed fsync a
@@ -64,14 +73,15 @@ impl DataLoader<'_> {
         Ok(0)
     }
 
-    /// Reads one file of the log; returns its length, after truncation if that was needed.
+    /// Reads one file of the log; returns the length of what is whole, and a torn end that is still
+    /// there.
     fn load_log_file(
         &self,
         file: &str,
         format: Option<BaseFormat>,
         may_be_torn: bool,
         replay: &mut dyn Replay,
-    ) -> Result<u64, LoadError> {
+    ) -> Result<(u64, Option<TornEnd>), LoadError> {
         let Some((input, len)) = self.open(file)? else {
             let source = io::Error::new(io::ErrorKind::NotFound, "the manifest names it");
             return Err(LoadError::io(file)(source));
@@ -83,21 +93,31 @@ impl DataLoader<'_> {
         let input = ProgressReader::new(input, len, &self.persistence.figures);
         let commands = self.commands_of(file, format, input)?;
         match self.replay(file, commands, replay) {
-            Ok(()) => Ok(len),
-            Err(LoadError::Log(aof::ReadError::Truncated {
-                valid_up_to,
-                within,
-                ..
-            })) if may_be_torn && self.settings.aof_load_truncated => {
-                let kept = self.cut(file, valid_up_to).map_err(LoadError::io(file))?;
-                warn!(
-                    "{file} ends in the middle of {within}: it had {len} bytes and has \
-                     {valid_up_to} now, as aof-load-truncated says; the other {} are in {kept}",
-                    len.saturating_sub(valid_up_to)
-                );
-                Ok(valid_up_to)
+            Ok(()) => Ok((len, None)),
+            Err(LoadError::Log(error @ aof::ReadError::Truncated { valid_up_to, .. }))
+                if may_be_torn && self.settings.aof_load_truncated =>
+            {
+                warn!("{error}");
+                Ok((valid_up_to, self.move_torn_end(file, valid_up_to)?))
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Moves the torn end of a file aside. It is returned if that fails now and is tried again
+    /// later: writes are refused until then.
+    fn move_torn_end(&self, file: &str, start: u64) -> Result<Option<TornEnd>, LoadError> {
+        let mut torn_end = TornEnd::new(&self.persistence.storage, file, start);
+        match torn_end.move_aside(self.store.machine.uptime()) {
+            Ok(mut truncated) => {
+                truncated.sync().map_err(LoadError::io(file))?;
+                Ok(None)
+            }
+            Err(error) if self.settings.appendfsync == Fsync::Always => Err(error.into()),
+            Err(error) => {
+                log::refuse_writes(self.store, self.persistence, error.to_string());
+                Ok(Some(torn_end))
+            }
         }
     }
 
@@ -132,28 +152,6 @@ impl DataLoader<'_> {
             return Ok(CommandReader::starting_at(offset, input, file, budget));
         }
         Ok(CommandReader::new(Box::new(input), file, budget))
-    }
-
-    /// Truncates a file to its first `len` bytes. The other bytes are kept in a new file beside it,
-    /// whose name is returned.
-    fn cut(&self, file: &str, len: u64) -> io::Result<String> {
-        let storage = &*self.persistence.storage;
-        let mut number = 1;
-        let mut kept = format!("{file}.cut-{number}");
-        while storage.exists(&kept)? {
-            number += 1;
-            kept = format!("{file}.cut-{number}");
-        }
-        let (mut input, _) = storage.read(file)?;
-        io::copy(&mut Read::by_ref(&mut input).take(len), &mut io::sink())?;
-        let mut beside = storage.create(&kept)?;
-        io::copy(&mut input, &mut beside)?;
-        beside.sync()?;
-        storage.sync_dir(storage::parent(&kept))?;
-        let mut file = storage.append(file)?;
-        file.truncate(len)?;
-        file.sync()?;
-        Ok(kept)
     }
 
     fn replay<R: Read>(

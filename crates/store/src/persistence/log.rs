@@ -14,6 +14,8 @@
 //! disk: logging is switched off, or a rewrite has a new base, so the unwritten data is no longer
 //! needed (`Writer::give_up`).
 //!
+//! Nothing is written, either, behind a torn end that the start could not move aside.
+//!
 //! With `appendfsync always` these failures end the server, unless the log is lost already or is
 //! being begun (`Writer::is_fatal`).
 
@@ -71,6 +73,11 @@ pub fn begin(store: &Store, persistence: &Persistence, log: Option<Log>) {
     *persistence.writer.lock() = Some(writer);
 }
 
+/// Refuses writes because of a problem that the start has found, until the writer has solved it.
+pub(super) fn refuse_writes(store: &Store, persistence: &Persistence, problem: String) {
+    Shared { store, persistence }.trouble(Some(problem));
+}
+
 /// Writes the waiting data and syncs it when that is due. Returns false at the end of the journal,
 /// and after a failure that ends the server.
 pub fn write_waiting(store: &Store, persistence: &Persistence) -> bool {
@@ -105,7 +112,11 @@ impl Writer {
     fn write_now(&mut self, shared: Shared<'_>) {
         let Some(log) = &mut self.log else { return };
         let journal = &shared.store.journal;
-        if self.unwritten.is_some() || self.lost || self.syncer.is_busy() {
+        if self.unwritten.is_some()
+            || self.lost
+            || self.syncer.is_busy()
+            || log.is_behind_torn_end()
+        {
             return;
         }
         let Some(mut unwritten) = journal.take_commands() else {
@@ -177,6 +188,7 @@ impl Writer {
         fsync: Fsync,
     ) -> io::Result<()> {
         self.take_sync_results(shared, unwritten, fsync)?;
+        self.move_torn_end(shared, fsync)?;
         while let Some(next) = unwritten.next() {
             match next {
                 // The base will hold all data before a new file.
@@ -211,6 +223,18 @@ impl Writer {
             self.sync_meanwhile(shared)
         } else {
             Ok(())
+        }
+    }
+
+    /// Moves the torn end aside that the start could not move, if there is one.
+    fn move_torn_end(&mut self, shared: Shared<'_>, fsync: Fsync) -> io::Result<()> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        let moved = log.move_torn_end(shared.store.machine.uptime());
+        match moved.map_err(io::Error::other)? {
+            Some(mut truncated) => self.note_sync(shared, truncated.sync(), fsync),
+            None => Ok(()),
         }
     }
 

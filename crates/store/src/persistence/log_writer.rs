@@ -6,6 +6,7 @@ use std::time::Duration;
 use everbloom_files::storage::StorageFile;
 
 use super::syncing::{Syncer, Syncs};
+use super::torn_end::{TornEnd, TornEndError};
 use crate::unwritten::Unwritten;
 
 /// The current file of the log.
@@ -19,6 +20,9 @@ pub struct Log {
     pub(super) unsynced: bool,
     /// The uptime of the machine at the last sync.
     pub(super) last_sync: Duration,
+    /// The torn end that a start has found in this file or in the one before, and could not move
+    /// aside. Nothing is written before it is.
+    torn_end: Option<TornEnd>,
 }
 
 impl Log {
@@ -30,12 +34,44 @@ impl Log {
             torn: false,
             unsynced: false,
             last_sync: now,
+            torn_end: None,
         }
+    }
+
+    /// This log, behind a torn end if there is one.
+    pub(super) fn behind(self, torn_end: Option<TornEnd>) -> Self {
+        Log {
+            torn: self.torn || torn_end.is_some(),
+            torn_end,
+            ..self
+        }
+    }
+
+    /// Moves the torn end aside, if there is one. Returns the file that it was in, truncated and not
+    /// synced.
+    pub(super) fn move_torn_end(
+        &mut self,
+        now: Duration,
+    ) -> Result<Option<Box<dyn StorageFile>>, TornEndError> {
+        let Some(torn_end) = &mut self.torn_end else {
+            return Ok(None);
+        };
+        let file = torn_end.move_aside(now)?;
+        self.torn_end = None;
+        Ok(Some(file))
+    }
+
+    /// Whether something stands before the next write.
+    pub(super) fn is_behind_torn_end(&self) -> bool {
+        self.torn_end.is_some()
     }
 
     /// Writes all of `bytes`, or leaves nothing of them in the file.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.torn {
+            if self.torn_end.is_some() {
+                return Err(io::Error::other("the torn end before it is still there"));
+            }
             self.file.truncate(self.len)?;
             self.torn = false;
         }

@@ -10,6 +10,7 @@
 //! - `log_files`: the list of the log's files, changed by snapshots and rewrites
 //! - [`load`]: reads the data at the start
 //! - `load_aof`: reads the files of the AOF
+//! - `torn_end`: moves the torn end of the AOF aside
 //! - `continuing`: begins or continues the log after that
 //! - `newest`: whether the log or the snapshot is read
 //! - [`log`]: writes the journal's records to the log
@@ -33,6 +34,7 @@ mod newest;
 mod progress;
 pub mod schedule;
 mod syncing;
+pub mod torn_end;
 pub mod writer;
 
 pub use directory::{LogState, OpenError, Persistence};

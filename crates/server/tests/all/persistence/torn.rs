@@ -4,9 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use everbloom_resp::{Reply, encode_request};
+use everbloom_server::{Running, Settings};
+use everbloom_store::Fsync;
 use tempfile::tempdir;
 
-use super::common::{failure, files, last_increment, logging, run, start, with};
+use super::common::{
+    digest, failure, files, info, last_increment, logging, run, start, until, with,
+};
+use super::crashing::CrashingDisk;
+use super::trouble::{LOG_TROUBLE, begin, start_on};
+use crate::support::Client;
 
 #[test]
 fn a_cut_log_is_cut_back_or_refused_as_the_setting_says() {
@@ -211,5 +218,123 @@ fn zeros_at_the_end_of_the_log_are_a_torn_end() {
         let why = failure(logging(dir.path()));
         assert!(why.contains("found byte 0x00"), "{why}");
         assert_eq!(files(dir.path()), before);
+    }
+}
+
+const FIRST: &str = "appendonlydir/appendonly.aof.1.incr.aof";
+const TORN: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$5\r\nva";
+
+/// A disk with a log whose end is torn, and room for less than that end.
+fn full_disk_with_a_torn_end() -> CrashingDisk {
+    let disk = CrashingDisk::new();
+    let (running, mut client) = start_on(&disk, logging("unused".as_ref()));
+    run(&mut client, &["SET a 1", "BF.ADD f x"]);
+    drop(running);
+    let whole = disk.contents(FIRST).unwrap();
+    disk.put(FIRST, &[&whole[..], TORN].concat());
+    disk.limit(TORN.len() - 1);
+    disk
+}
+
+/// Serves the keys and refuses writes, from the first command on.
+fn start_refusing(disk: &CrashingDisk, settings: Settings) -> (Running, Client) {
+    let (running, mut client) = start_on(disk, settings);
+    for line in ["SET c 3", "BF.ADD f y", "DEL a"] {
+        let text = client.error(line);
+        assert!(text.starts_with(LOG_TROUBLE), "{line}: {text}");
+        assert!(text.contains("the torn end of appendonlydir/"), "{text}");
+    }
+    assert_eq!(info(&mut client, "aof_last_write_status"), "err");
+    assert_eq!(client.line("EXISTS a b f"), Reply::Integer(2));
+    assert_eq!(client.line("BF.EXISTS f x"), Reply::Integer(1));
+    (running, client)
+}
+
+#[test]
+fn a_torn_end_for_which_there_is_no_room_refuses_writes_until_there_is() {
+    let disk = full_disk_with_a_torn_end();
+    let settings = || logging("unused".as_ref());
+    let before = disk.files();
+    for _ in 0..3 {
+        let (running, _) = start_refusing(&disk, settings());
+        running.server().stop();
+        assert!(running.wait().is_err());
+        assert_eq!(disk.files(), before, "a try leaves nothing behind");
+    }
+    let (running, mut client) = start_refusing(&disk, settings());
+    // The new file would be behind one whose end is torn.
+    run(&mut client, &["BGREWRITEAOF"]);
+    until(&mut client, "aof_last_bgrewrite_status", "err");
+    disk.heal();
+    until(&mut client, "aof_last_write_status", "ok");
+    assert_eq!(disk.contents(&format!("{FIRST}.cut-1")).unwrap(), TORN);
+    run(&mut client, &["SET c 3", "BF.ADD f z"]);
+    let before = digest(&mut client);
+    drop(running);
+    let (_running, mut client) = start_on(&disk.survivors(0), settings());
+    assert_eq!(digest(&mut client), before);
+    assert_eq!(client.line("EXISTS a b c f"), Reply::Integer(3));
+}
+
+/// After a failed fsync a rewrite begins the file that follows.
+#[test]
+fn a_torn_end_before_an_empty_file_is_moved_aside_later_too() {
+    let disk = full_disk_with_a_torn_end();
+    disk.heal();
+    let manifest = "appendonlydir/appendonly.aof.manifest";
+    let second = FIRST.replace(".1.", ".2.");
+    let named = [
+        disk.contents(manifest).unwrap(),
+        b"file appendonly.aof.2.incr.aof seq 2 type i\n".to_vec(),
+    ];
+    disk.put(manifest, &named.concat());
+    disk.put(&second, b"");
+    disk.limit(TORN.len() - 1);
+    let settings = || logging("unused".as_ref());
+    let (running, mut client) = start_refusing(&disk, settings());
+    disk.heal();
+    until(&mut client, "aof_last_write_status", "ok");
+    run(&mut client, &["SET c 3"]);
+    drop(running);
+    assert!(!disk.contents(FIRST).unwrap().ends_with(TORN));
+    assert!(
+        disk.contents(&second)
+            .unwrap()
+            .ends_with(b"SET\r\n$1\r\nc\r\n$1\r\n3\r\n")
+    );
+    let (_running, mut client) = start_on(&disk.survivors(0), settings());
+    assert_eq!(client.line("EXISTS a b c f"), Reply::Integer(3));
+}
+
+#[test]
+fn a_log_with_a_torn_end_can_be_switched_off() {
+    let disk = full_disk_with_a_torn_end();
+    let (running, mut client) = start_refusing(&disk, logging("unused".as_ref()));
+    run(&mut client, &["CONFIG SET appendonly no"]);
+    until(&mut client, "aof_last_write_status", "ok");
+    run(&mut client, &["SET c 3"]);
+    disk.heal();
+    run(&mut client, &["CONFIG SET appendonly yes"]);
+    until(&mut client, "aof_rewrites", "1");
+    run(&mut client, &["SET d 4"]);
+    drop(running);
+    let (_running, mut client) = start_on(&disk, logging("unused".as_ref()));
+    assert_eq!(client.line("EXISTS a b c d f"), Reply::Integer(4));
+}
+
+/// Such a server ends when it cannot write its log.
+#[test]
+fn with_always_a_torn_end_for_which_there_is_no_room_refuses_the_start() {
+    let disk = full_disk_with_a_torn_end();
+    let before = disk.files();
+    for _ in 0..3 {
+        let settings = with(logging("unused".as_ref()), |data| {
+            data.appendfsync = Fsync::Always;
+        });
+        let running = begin(std::sync::Arc::new(disk.clone()), settings);
+        let why = running.wait().unwrap_err();
+        assert!(why.contains("the torn end of appendonlydir/"), "{why}");
+        assert!(why.contains("the server did not start"), "{why}");
+        assert_eq!(disk.files(), before);
     }
 }

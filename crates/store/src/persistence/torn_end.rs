@@ -1,0 +1,115 @@
+//! The torn end of the AOF, which a start moves to a file beside it.
+//!
+//! A full disk may have no room for that file. Then the keys are served, and writes are refused
+//! until there is room: the thread that writes the log tries again. With `appendfsync always` a
+//! server that cannot write its log ends, so it does not start.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Duration;
+
+use everbloom_files::storage::{Storage, StorageFile, parent};
+use thiserror::Error;
+use tracing::warn;
+
+/// How long to wait before the next try. A try writes as much as there is room for.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes at the end of a file of the AOF that are no whole command or transaction.
+#[derive(Debug)]
+pub(super) struct TornEnd {
+    storage: Arc<dyn Storage>,
+    /// The file.
+    file: String,
+    /// Where in it they begin.
+    start: u64,
+    /// The uptime of the machine at the last try, and why that failed.
+    failed: Option<(Duration, TornEndError)>,
+}
+
+/// Why a torn end is still in its file.
+#[derive(Clone, Debug, Error)]
+#[error("the torn end of {file} cannot be moved to a file beside it: {problem}")]
+pub struct TornEndError {
+    file: String,
+    problem: String,
+}
+
+impl TornEnd {
+    pub(super) fn new(storage: &Arc<dyn Storage>, file: &str, start: u64) -> Self {
+        TornEnd {
+            storage: Arc::clone(storage),
+            file: file.into(),
+            start,
+            failed: None,
+        }
+    }
+
+    /// Moves the bytes to a new file beside. Returns the file that they were in, truncated and not
+    /// synced. After a failure, which leaves nothing behind, further calls repeat the error until a
+    /// new try is due. `now` is the machine's uptime.
+    pub(super) fn move_aside(
+        &mut self,
+        now: Duration,
+    ) -> Result<Box<dyn StorageFile>, TornEndError> {
+        if let Some((tried, error)) = &self.failed
+            && now.saturating_sub(*tried) < RETRY_INTERVAL
+        {
+            return Err(error.clone());
+        }
+        self.try_to_move_aside().map_err(|problem| {
+            let error = TornEndError {
+                file: self.file.clone(),
+                problem: problem.to_string(),
+            };
+            self.failed = Some((now, error.clone()));
+            error
+        })
+    }
+
+    fn try_to_move_aside(&self) -> io::Result<Box<dyn StorageFile>> {
+        let (mut file, len) = self.storage.read(&self.file)?;
+        io::copy(
+            &mut Read::by_ref(&mut file).take(self.start),
+            &mut io::sink(),
+        )?;
+        let copy = self.free_name()?;
+        let truncated = self.copy(file, &copy).and_then(|()| {
+            let mut file = self.storage.append(&self.file)?;
+            file.truncate(self.start)?;
+            Ok(file)
+        });
+        match &truncated {
+            Ok(_) => warn!(
+                "{} had {len} bytes and has {} now, as aof-load-truncated says; the other {} are \
+                 in {copy}",
+                self.file,
+                self.start,
+                len.saturating_sub(self.start)
+            ),
+            // Otherwise each try would leave a file behind.
+            Err(_) => drop(self.storage.remove(&copy)),
+        }
+        truncated
+    }
+
+    /// Writes the bytes that a reader gives to a new file.
+    fn copy(&self, mut from: impl Read, to: &str) -> io::Result<()> {
+        let mut copy = self.storage.create(to)?;
+        io::copy(&mut from, &mut copy)?;
+        copy.sync()?;
+        self.storage.sync_dir(parent(to))
+    }
+
+    /// The first name for the copy that no file has.
+    fn free_name(&self) -> io::Result<String> {
+        let mut number = 1;
+        loop {
+            let name = format!("{}.cut-{number}", self.file);
+            if !self.storage.exists(&name)? {
+                return Ok(name);
+            }
+            number += 1;
+        }
+    }
+}
