@@ -3,6 +3,7 @@
 
 use crate::error::CommandError;
 use crate::flags::{Flags, WRITE};
+use crate::key_use::{self, KeyUse};
 
 /// A command, or a subcommand of one. `H` is what its host calls to run it.
 ///
@@ -31,6 +32,10 @@ pub struct Command<H: 'static> {
     pub flags: Flags,
     /// Where its keys are.
     pub keys: KeySpec,
+    /// What it does with its keys, or with the first of them.
+    pub key_use: KeyUse,
+    /// What it does with the keys behind the first, if that is something else.
+    pub other_keys_use: Option<KeyUse>,
     /// What COMMAND DOCS says.
     pub docs: Docs,
     /// Whether pipelined requests on one key are one [run](crate::run). Their words must be as
@@ -119,6 +124,8 @@ impl<H: Copy> Command<H> {
             arity,
             flags: Flags::NONE,
             keys: NO_KEY,
+            key_use: key_use::READ,
+            other_keys_use: None,
             docs: Docs {
                 group: "",
                 since: "",
@@ -137,6 +144,18 @@ impl<H: Copy> Command<H> {
     /// Adds flags.
     pub const fn flags(mut self, flags: &[Flags]) -> Self {
         self.flags = Flags::of(&[self.flags, Flags::of(flags)]);
+        self
+    }
+
+    /// Sets what it does with its keys.
+    pub const fn uses(mut self, key_use: KeyUse) -> Self {
+        self.key_use = key_use;
+        self
+    }
+
+    /// Sets what it does with the keys behind the first.
+    pub const fn uses_others(mut self, key_use: KeyUse) -> Self {
+        self.other_keys_use = Some(key_use);
         self
     }
 
@@ -214,6 +233,8 @@ impl<H: Copy> Command<H> {
             arity: self.arity,
             flags: self.flags,
             keys: self.keys,
+            key_use: self.key_use,
+            other_keys_use: self.other_keys_use,
             docs: self.docs,
             pipelines: self.pipelines,
             subcommands: &[],
@@ -238,6 +259,20 @@ impl<H> Command<H> {
     /// Whether it may modify data.
     pub fn is_write(&self) -> bool {
         self.flags.has(WRITE)
+    }
+
+    /// Its keys, and what it does with them: all together, or the first and the others.
+    pub fn key_specs(&self) -> impl Iterator<Item = (KeySpec, KeyUse)> {
+        let KeySpec { first, last, step } = self.keys;
+        let specs = match self.other_keys_use {
+            _ if first == 0 => [None, None],
+            None => [Some((self.keys, self.key_use)), None],
+            Some(others) => [
+                Some((KeySpec::new(first, first, step), self.key_use)),
+                Some((KeySpec::new(first + step, last, step), others)),
+            ],
+        };
+        specs.into_iter().flatten()
     }
 
     /// The name without that of its container.

@@ -51,6 +51,7 @@ pub mod filter;
 pub mod flags;
 pub mod format;
 mod insertion;
+pub mod key_use;
 #[doc(hidden)]
 pub mod limits;
 pub mod metrics;

@@ -28,8 +28,8 @@ pub struct Argument {
 /// The type of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
-    /// A key name.
-    Key,
+    /// A key name, with the number of its [specification](crate::Command::key_specs) from 0.
+    Key(u8),
     /// Any bytes.
     String,
     /// An integer.
@@ -46,7 +46,7 @@ impl ArgumentKind {
     /// The type as COMMAND DOCS shows it.
     pub fn name(&self) -> &'static str {
         match self {
-            ArgumentKind::Key => "key",
+            ArgumentKind::Key(_) => "key",
             ArgumentKind::String => "string",
             ArgumentKind::Integer => "integer",
             ArgumentKind::Double => "double",
@@ -58,7 +58,8 @@ impl ArgumentKind {
     /// The type of the values with this name.
     fn of_value(name: &str) -> Self {
         match name {
-            "key" | "destination" | "source" => ArgumentKind::Key,
+            "key" | "destination" => ArgumentKind::Key(0),
+            "source" => ArgumentKind::Key(1),
             "item" | "data" => ArgumentKind::String,
             "error_rate" | "tightening" => ArgumentKind::Double,
             _ => ArgumentKind::Integer,
@@ -201,7 +202,7 @@ mod tests {
         let field = vec![word("low", "LOW"), word("high", "HIGH")];
         let rate = plain("error_rate", ArgumentKind::Double, Some("RATE"));
         let expected = [
-            plain("key", ArgumentKind::Key, None),
+            plain("key", ArgumentKind::Key(0), None),
             optional(plain("window", ArgumentKind::OneOf(window), Some("WINDOW"))),
             optional(plain("field", ArgumentKind::OneOf(field), None)),
             optional(word("nx", "NX")),

@@ -9,6 +9,7 @@ use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::filter::Filter;
 use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, Flags, READONLY, WRITE};
+use crate::key_use::{self, DELETE, INSERT, MERGE, UPDATE};
 use crate::piece::Piece;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
@@ -94,9 +95,15 @@ const fn row(name: &'static str, arity: i32, function: Function) -> Command<Func
         Scan(_) => (&[READONLY], &["@read", "@bloom"]),
         Replace { .. } => (&[WRITE], &["@write", "@bloom"]),
     };
+    let key_use = match function {
+        Bloom(Write(_)) | Cuckoo(Write(_)) => INSERT,
+        Replace { .. } => UPDATE,
+        _ => key_use::READ,
+    };
     Command::new(name, arity, function)
         .flags(flags)
         .keys(ONE_KEY)
+        .uses(key_use)
         .since("1.0.0")
         .acl(acl)
 }
@@ -196,6 +203,7 @@ pub static COMMANDS: &[Command<Function>] = &[
         .takes(PER_PIECE, "key iterator")
         .tips(DONT_CACHE),
     bloom(dump::LOADCHUNK, 4, Write(dump::loadchunk))
+        .uses(UPDATE)
         .does("Restores a piece of a filter that BF.SCANDUMP gave")
         .takes(PER_PIECE, "key iterator data"),
     bloom(load::LOAD, 3, Write(load::load_object))
@@ -214,10 +222,12 @@ pub static COMMANDS: &[Command<Function>] = &[
     bloom(advance::ADVANCE, -2, Write(advance::advance))
         // It frees what it drops, and checks for itself whether it takes more.
         .without(DENYOOM)
+        .uses(DELETE)
         .does("Begins generations of a filter with a window, which forgets the oldest")
         .since(OURS)
         .takes(PER_ZEROED_BYTE, "key [count] [AT milliseconds]"),
     makes(replace::CLEAR, 2, replace::clear, false)
+        .uses(DELETE)
         .does("Removes all items of a filter, and keeps its parameters")
         .since(OURS)
         .takes("O(m) for the m bytes of the first layer", "key"),
@@ -225,6 +235,8 @@ pub static COMMANDS: &[Command<Function>] = &[
         .does("Adds all items of some filters to another one")
         .flags(&[DENYOOM])
         .keys(ALL_KEYS)
+        .uses(MERGE)
+        .uses_others(key_use::READ)
         .since(OURS)
         .takes(
             "O(m) for the m bytes of all filters",
@@ -271,11 +283,13 @@ pub static COMMANDS: &[Command<Function>] = &[
         .does("Tells how often an item may have been added to a cuckoo filter")
         .takes(PER_CUCKOO_ITEM, "key item"),
     cuckoo(cf::del::DEL, 3, Write(cf::del::del))
+        .uses(DELETE)
         .does("Removes an item once; only for items that were added, or others may be missed")
         .flags(&[FAST])
         .takes(PER_CUCKOO_ITEM, "key item")
         .pipelines(),
     cuckoo(cf::del::COMPACT, 2, Write(cf::del::compact))
+        .uses(UPDATE)
         .does("Moves items to older tables of a cuckoo filter, and drops tables that are empty")
         .takes(PER_BYTE, "key"),
     cuckoo(cf::info::INFO, 2, Read(cf::info::info))
@@ -299,6 +313,7 @@ pub static COMMANDS: &[Command<Function>] = &[
         .takes(PER_PIECE, "key position")
         .tips(DONT_CACHE),
     cuckoo(cf::dump::LOADCHUNK, 4, Write(cf::dump::loadchunk))
+        .uses(UPDATE)
         .does("Restores a piece of a cuckoo filter that CF.SCANDUMP gave")
         .flags(&[DENYOOM])
         .takes(PER_PIECE, "key position data"),
@@ -314,6 +329,7 @@ mod tests {
 
     use super::*;
     use crate::run::Replies;
+    use crate::synopsis::{self, ArgumentKind};
 
     #[test]
     fn names_are_found_in_any_case() {
@@ -339,6 +355,13 @@ mod tests {
             assert_eq!(command.keys.first, 1);
             let several = command.name == "bf.merge";
             assert_eq!(command.keys == ONE_KEY, !several, "{name}");
+            let arguments = synopsis::arguments(command.docs.usage);
+            let specs = arguments.iter().filter_map(|argument| match argument.kind {
+                ArgumentKind::Key(number) => Some(usize::from(number)),
+                _ => None,
+            });
+            let numbers = 0..command.key_specs().count();
+            assert!(specs.eq(numbers), "{name}");
         }
     }
 

@@ -6,7 +6,8 @@ use std::mem::size_of;
 use std::ptr::{null, null_mut};
 
 use everbloom_commands::Function;
-use everbloom_commands::command::Command;
+use everbloom_commands::command::{self, Command};
+use everbloom_commands::key_use::KeyUse;
 use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
 
 use super::api::{api, c_text};
@@ -14,8 +15,7 @@ use super::context::HostContext;
 use super::ffi::{
     ARG_DOUBLE, ARG_FLAG_MULTIPLE, ARG_FLAG_OPTIONAL, ARG_INTEGER, ARG_KEY, ARG_ONEOF,
     ARG_PURE_TOKEN, ARG_STRING, BEGIN_INDEX, BEGIN_INVALID, BeginSearch, CommandArg,
-    CommandHistory, CommandInfo, CommandInfoVersion, FIND_RANGE, FindRange, KEY_ACCESS, KEY_RO,
-    KEY_RW, KEY_UPDATE, KeySpec, OK,
+    CommandHistory, CommandInfo, CommandInfoVersion, FIND_RANGE, FindRange, KeySpec, OK,
 };
 
 static VERSION: CommandInfoVersion = CommandInfoVersion {
@@ -37,11 +37,12 @@ pub(crate) fn document(context: &HostContext<'_>, row: &Command<Function>) -> bo
         return false;
     }
     let mut keep = Keep::default();
-    let end = KeySpec {
+    let mut specs: Vec<KeySpec> = row.key_specs().map(key_spec).collect();
+    // A specification without a beginning is the end.
+    specs.push(KeySpec {
         begin_search: BEGIN_INVALID,
-        ..key_spec(row)
-    };
-    let mut specs = [key_spec(row), end];
+        ..key_spec((row.keys, row.key_use))
+    });
     let info = CommandInfo {
         version: &raw const VERSION,
         summary: keep.text(row.docs.summary),
@@ -57,27 +58,20 @@ pub(crate) fn document(context: &HostContext<'_>, row: &Command<Function>) -> bo
     unsafe { set(handle, &raw const info) == OK }
 }
 
-fn key_spec(row: &Command<Function>) -> KeySpec {
-    let flags = if row.is_write() {
-        KEY_RW | KEY_ACCESS | KEY_UPDATE
-    } else {
-        KEY_RO | KEY_ACCESS
-    };
+fn key_spec((keys, key_use): (command::KeySpec, KeyUse)) -> KeySpec {
     KeySpec {
         notes: null(),
-        flags,
+        flags: key_use.bits(),
         begin_search: BEGIN_INDEX,
-        begin: BeginSearch {
-            index: row.keys.first,
-        },
+        begin: BeginSearch { index: keys.first },
         find_keys: FIND_RANGE,
         find: FindRange {
             // Counted from the first key, or from the end.
-            last_key: match row.keys.last {
+            last_key: match keys.last {
                 last if last < 0 => last,
-                last => last - row.keys.first,
+                last => last - keys.first,
             },
-            key_step: row.keys.step,
+            key_step: keys.step,
             limit: 0,
         },
     }
@@ -122,7 +116,7 @@ impl Keep {
             name: self.text(&argument.name),
             kind: kind(&argument.kind),
             key_spec_index: match argument.kind {
-                ArgumentKind::Key => 0,
+                ArgumentKind::Key(number) => number.into(),
                 _ => -1,
             },
             token: argument.token.map_or(null(), |token| self.text(token)),
@@ -135,7 +129,7 @@ impl Keep {
 
 fn kind(kind: &ArgumentKind) -> c_int {
     match kind {
-        ArgumentKind::Key => ARG_KEY,
+        ArgumentKind::Key(_) => ARG_KEY,
         ArgumentKind::String => ARG_STRING,
         ArgumentKind::Integer => ARG_INTEGER,
         ArgumentKind::Double => ARG_DOUBLE,

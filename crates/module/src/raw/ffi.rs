@@ -145,11 +145,6 @@ pub(crate) struct CommandArg {
     pub(crate) display_text: *const c_char,
 }
 
-pub(crate) const KEY_RO: u64 = 1 << 0;
-pub(crate) const KEY_RW: u64 = 1 << 1;
-pub(crate) const KEY_ACCESS: u64 = 1 << 4;
-pub(crate) const KEY_UPDATE: u64 = 1 << 5;
-
 pub(crate) const BEGIN_INVALID: c_int = 0;
 pub(crate) const BEGIN_INDEX: c_int = 2;
 pub(crate) const FIND_RANGE: c_int = 2;

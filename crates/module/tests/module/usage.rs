@@ -37,6 +37,68 @@ fn commands_are_registered_as_the_table_says() {
     }
 }
 
+/// A client needs permission to write only for what it changes, and permission to read only for
+/// what it learns.
+#[test]
+fn keys_need_the_permissions_that_their_use_needs() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    for row in everbloom_commands::COMMANDS {
+        let info = elements(client.line(&format!("COMMAND INFO {}", row.name)));
+        let specs = elements(elements(info[0].clone())[8].clone());
+        let flags = |spec: &Reply| {
+            let flags = elements(field(spec, "flags").unwrap());
+            flags.iter().map(text_of).collect::<Vec<String>>()
+        };
+        let wanted = row.key_specs().map(|(_, key_use)| key_use.names());
+        let wanted: Vec<Vec<&str>> = wanted.map(Iterator::collect).collect();
+        assert_eq!(
+            specs.iter().map(flags).collect::<Vec<_>>(),
+            wanted,
+            "{}",
+            row.name
+        );
+    }
+    client.ok("ACL SETUSER u on nopass +@all %R~src:* %W~log:* %RW~dst:*");
+    for key in ["src:a", "src:b", "dst:a", "log:a"] {
+        client.ok(&format!("BF.RESERVE {key} 0.01 100"));
+        client.ok(&format!("BF.ADD {key} {key}"));
+    }
+    client.ok("CF.ADD log:c x");
+    client.ok("AUTH u x");
+    for line in [
+        "BF.MERGE dst:a src:a src:b",
+        "BF.MERGE dst:new src:a dst:a",
+        "BF.EXISTS src:a x",
+        "BF.ADD log:a y",
+        "BF.INSERT log:b ITEMS y",
+        "BF.CLEAR log:a",
+        "CF.DEL log:c x",
+    ] {
+        client.ok(line);
+    }
+    for line in [
+        "BF.MERGE src:a dst:a",
+        "BF.MERGE log:a src:a",
+        "BF.MERGE dst:a log:a",
+        "BF.MERGE dst:a src:a other",
+        "BF.ADD src:a y",
+        "BF.CLEAR src:a",
+        "BF.EXISTS log:a y",
+        "BF.SCANDUMP log:a 0",
+        "CF.DEL src:a x",
+    ] {
+        let error = client.error(line);
+        assert!(
+            error.contains("NOPERM") || error.contains("No permissions"),
+            "{line}: {error}"
+        );
+    }
+}
+
 /// COMMAND DOCS has all that the table says, arguments within arguments included.
 #[test]
 fn commands_are_documented_as_the_table_says() {
@@ -78,6 +140,14 @@ fn check_arguments(name: &str, shown: Reply, wanted: &[Argument]) -> usize {
             "{name} {}",
             wanted.name
         );
+        let number = field(shown, "key_spec_index");
+        match wanted.kind {
+            ArgumentKind::Key(wanted) => {
+                let number = number.and_then(|number| number.as_integer());
+                assert_eq!(number, Some(wanted.into()), "{name}");
+            }
+            _ => assert!(number.is_none(), "{name}"),
+        }
         let token = text("token");
         assert_eq!(token.as_deref(), wanted.token, "{name} {}", wanted.name);
         let flags = field(shown, "flags").map_or_else(Vec::new, elements);

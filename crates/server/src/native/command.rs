@@ -2,6 +2,7 @@
 
 use everbloom_commands::command::KeySpec;
 use everbloom_commands::flags::{ADMIN, FAST, Flags, LOADING, READONLY, STALE, WRITE};
+use everbloom_commands::key_use::KeyUse;
 use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
 use everbloom_resp::Reply;
 
@@ -116,7 +117,7 @@ impl Described {
             Reply::Integer(keys.step.into()),
             Reply::Set(self.categories().into_iter().map(Reply::simple).collect()),
             Reply::Array(docs.tips.iter().map(|tip| Reply::bulk(*tip)).collect()),
-            key_specs(*keys, self.row.is_write()),
+            Reply::Array(self.row.key_specs().map(key_spec).collect()),
             Reply::Array(self.subcommands().map(|found| found.describe()).collect()),
         ])
     }
@@ -181,22 +182,14 @@ fn categories_of(flags: Flags, group: &str) -> Vec<&'static str> {
     held.map(|(category, _)| category).collect()
 }
 
-fn key_specs(keys: KeySpec, write: bool) -> Reply {
-    if keys.first == 0 {
-        return Reply::Array(Vec::new());
-    }
-    let flags: &[&str] = if write {
-        &["RW", "access", "update"]
-    } else {
-        &["RO", "access"]
-    };
+fn key_spec((keys, key_use): (KeySpec, KeyUse)) -> Reply {
     // Redis counts the last key from the first, unless it counts from the end.
     let last = if keys.last < 0 {
         keys.last
     } else {
         keys.last - keys.first
     };
-    let flags = flags.iter().map(|flag| Reply::simple(*flag)).collect();
+    let flags = key_use.names().map(Reply::simple).collect();
     let begin = map([
         ("type", Reply::bulk("index")),
         ("spec", map([("index", Reply::Integer(keys.first.into()))])),
@@ -207,11 +200,11 @@ fn key_specs(keys: KeySpec, write: bool) -> Reply {
         ("limit", Reply::Integer(0)),
     ]);
     let find = map([("type", Reply::bulk("range")), ("spec", range)]);
-    Reply::Array(vec![map([
+    map([
         ("flags", Reply::Set(flags)),
         ("begin_search", begin),
         ("find_keys", find),
-    ])])
+    ])
 }
 
 fn arguments(list: &[Argument]) -> Reply {
@@ -223,8 +216,8 @@ fn argument(argument: &Argument) -> Reply {
         ("name", Reply::bulk(argument.name.as_str())),
         ("type", Reply::bulk(argument.kind.name())),
     ];
-    if argument.kind == ArgumentKind::Key {
-        fields.push(("key_spec_index", Reply::Integer(0)));
+    if let ArgumentKind::Key(number) = argument.kind {
+        fields.push(("key_spec_index", Reply::Integer(number.into())));
     }
     if let Some(token) = argument.token {
         fields.push(("token", Reply::bulk(token)));

@@ -5,6 +5,7 @@
 
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::FAST;
+use everbloom_commands::key_use::UPDATE;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
@@ -18,18 +19,18 @@ use everbloom_store::keyspace::{KeyRef, View};
 pub const COMMANDS: &[Command] = rows! {
     /// Makes a key expire in some seconds.
     writes("expire", -3, ONE_KEY, |call, view| expire(call, view, Seconds))
-        .since("1.0.0").flags(&[FAST]),
+        .uses(UPDATE).since("1.0.0").flags(&[FAST]),
     /// Makes a key expire in some milliseconds.
     writes("pexpire", -3, ONE_KEY, |call, view| expire(call, view, Milliseconds))
-        .since("2.6.0").flags(&[FAST]),
+        .uses(UPDATE).since("2.6.0").flags(&[FAST]),
     /// Makes a key expire at a Unix time in seconds.
     writes("expireat", -3, ONE_KEY, |call, view| expire(call, view, UnixSeconds))
-        .since("1.2.0").flags(&[FAST]),
+        .uses(UPDATE).since("1.2.0").flags(&[FAST]),
     /// Makes a key expire at a Unix time in milliseconds.
     writes("pexpireat", -3, ONE_KEY, |call, view| expire(call, view, UnixMilliseconds))
-        .since("2.6.0").flags(&[FAST]),
+        .uses(UPDATE).since("2.6.0").flags(&[FAST]),
     /// Takes the expiry off a key.
-    writes("persist", 2, ONE_KEY, persist).since("2.2.0").flags(&[FAST]),
+    writes("persist", 2, ONE_KEY, persist).uses(UPDATE).since("2.2.0").flags(&[FAST]),
     /// Tells in how many seconds a key expires.
     reads("ttl", 2, ONE_KEY, |call, view| expiry(call, view, Seconds))
         .since("1.0.0").flags(&[FAST]),

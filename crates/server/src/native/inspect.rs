@@ -1,6 +1,7 @@
 //! OBJECT and MEMORY: details of how a key's value is stored.
 
 use everbloom_commands::command::KeySpec;
+use everbloom_commands::key_use::INSPECT;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
@@ -23,21 +24,21 @@ pub const COMMANDS: &[Command] = rows! {
 const OBJECT: &[Command] = rows! {
     /// The form in which the value of <key> is kept.
     reads("object|encoding", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, encoding))
-        .since("2.2.3").usage("<key>"),
+        .uses(INSPECT).since("2.2.3").usage("<key>"),
     /// Refused: the frequency of use is not tracked, for nothing is evicted.
     reads("object|freq", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, frequency))
-        .since("4.0.0").usage("<key>"),
+        .uses(INSPECT).since("4.0.0").usage("<key>"),
     /// Seconds since <key> was used last.
     reads("object|idletime", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, idle_time))
-        .since("2.2.3").usage("<key>"),
+        .uses(INSPECT).since("2.2.3").usage("<key>"),
     /// The number of references to the value of <key>: one.
     reads("object|refcount", 3, SECOND_ARGUMENT, |call, view| of_entry(call, view, references))
-        .since("2.2.3").usage("<key>"),
+        .uses(INSPECT).since("2.2.3").usage("<key>"),
 };
 
 const MEMORY: &[Command] = rows! {
     /// Bytes that <key> and its value take.
-    reads("memory|usage", -3, SECOND_ARGUMENT, usage).since("4.0.0").usage("<key> [SAMPLES <count>]"),
+    reads("memory|usage", -3, SECOND_ARGUMENT, usage).uses(INSPECT).since("4.0.0").usage("<key> [SAMPLES <count>]"),
 };
 
 /// The reply of a subcommand for the entry of its key.

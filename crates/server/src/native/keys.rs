@@ -3,6 +3,7 @@
 use everbloom_commands::Args;
 use everbloom_commands::command::{ONE_KEY, TWO_KEYS};
 use everbloom_commands::flags::{DENYOOM, FAST};
+use everbloom_commands::key_use::{CREATE, INSPECT, OVERWRITE, READ, TAKE};
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
@@ -21,16 +22,16 @@ pub const COMMANDS: &[Command] = rows! {
     /// Counts which of the named keys exist.
     counts("exists", CountFn::Read(|view, key| view.peek(key))).since("1.0.0").flags(&[FAST]),
     /// Names the type of a key's value.
-    reads("type", 2, ONE_KEY, type_of).since("1.0.0").flags(&[FAST]),
+    reads("type", 2, ONE_KEY, type_of).uses(INSPECT).since("1.0.0").flags(&[FAST]),
     /// Counts which of the named keys exist, and notes an access to each.
     counts("touch", CountFn::Read(|view, key| view.get(key))).since("3.2.1").flags(&[FAST]),
     /// Renames a key; a key of the new name is replaced.
-    writes("rename", 3, TWO_KEYS, rename).since("1.0.0"),
+    writes("rename", 3, TWO_KEYS, rename).uses(TAKE).uses_others(OVERWRITE).since("1.0.0"),
     /// Renames a key unless a key of the new name exists.
     writes("renamenx", 3, TWO_KEYS, renamenx)
-        .since("1.0.0").flags(&[FAST]),
+        .uses(TAKE).uses_others(CREATE).since("1.0.0").flags(&[FAST]),
     /// Copies a key's value to another key.
-    makes("copy", -3, TWO_KEYS, |call, view| copy(call, view, None, MAX_COPIES)).since("6.2.0").flags(&[DENYOOM]),
+    makes("copy", -3, TWO_KEYS, |call, view| copy(call, view, None, MAX_COPIES)).uses(READ).uses_others(OVERWRITE).since("6.2.0").flags(&[DENYOOM]),
     /// Moves a key to another database.
     writes("move", 3, ONE_KEY, move_key).since("1.0.0").flags(&[FAST]),
 };

@@ -11,6 +11,7 @@ use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{
     ADMIN, DENYOOM, FAST, Flags, LOADING, NO_ASYNC_LOADING, NO_MULTI, NOSCRIPT, STALE,
 };
+use everbloom_commands::key_use::OVERWRITE;
 use everbloom_commands::number::integer;
 use everbloom_resp::Reply;
 
@@ -41,7 +42,7 @@ pub const COMMANDS: &[Command] = rows! {
     /// Returns a value as bytes that RESTORE takes.
     selects("dump", 2, dump).since("2.6.0").group("generic"),
     /// Creates a key from the bytes of DUMP.
-    makes("restore", -4, ONE_KEY, |call, view| restore(call, view, &mut None)).since("2.6.0").flags(&[DENYOOM]).group("generic"),
+    makes("restore", -4, ONE_KEY, |call, view| restore(call, view, &mut None)).uses(OVERWRITE).since("2.6.0").flags(&[DENYOOM]).group("generic"),
 };
 
 fn data_directory<'c>(call: &Call<'c>) -> Result<&'c Persistence, Reply> {

@@ -2,6 +2,7 @@
 
 use everbloom_commands::command::{ALL_KEYS, KeySpec, ONE_KEY};
 use everbloom_commands::flags::{READONLY, WRITE};
+use everbloom_commands::key_use::{EXCHANGE, INSPECT, REMOVE};
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::View;
 
@@ -40,22 +41,23 @@ pub const fn writes(
     function: fn(&Call<'_>, &mut Locked<'_>) -> Result<Reply, Reply>,
 ) -> Command {
     let row = Command::new(name, arity, Handler::Write(function));
-    row.keys(keys).flags(&[WRITE])
+    row.keys(keys).flags(&[WRITE]).uses(EXCHANGE)
 }
 
 /// A command that counts its keys.
 pub const fn counts(name: &'static str, function: CountFn) -> Command {
     let row = Command::new(name, -2, Handler::Count(function));
-    row.keys(ALL_KEYS).flags(&[match function {
-        CountFn::Read(_) => READONLY,
-        CountFn::Write(_) => WRITE,
-    }])
+    let (flag, key_use) = match function {
+        CountFn::Read(_) => (READONLY, INSPECT),
+        CountFn::Write(_) => (WRITE, REMOVE),
+    };
+    row.keys(ALL_KEYS).flags(&[flag]).uses(key_use)
 }
 
 /// A command that answers with its key's string and changes the key.
 pub const fn exchanges(name: &'static str, arity: i32, function: ExchangeFn) -> Command {
     let row = Command::new(name, arity, Handler::Exchange(function));
-    row.keys(ONE_KEY).flags(&[WRITE])
+    row.keys(ONE_KEY).flags(&[WRITE]).uses(EXCHANGE)
 }
 
 /// A command that makes a value for one of its keys.
@@ -66,5 +68,5 @@ pub const fn makes(
     function: fn(&Call<'_>, &mut Locked<'_>) -> Result<Outcome, Reply>,
 ) -> Command {
     let row = Command::new(name, arity, Handler::Make(function));
-    row.keys(keys).flags(&[WRITE])
+    row.keys(keys).flags(&[WRITE]).uses(EXCHANGE)
 }

@@ -2,6 +2,7 @@
 
 use everbloom_commands::command::ONE_KEY;
 use everbloom_commands::flags::{DENYOOM, FAST};
+use everbloom_commands::key_use::{CREATE, EXCHANGE_OR_READ, OVERWRITE, TAKE};
 use everbloom_commands::{Answers, Args};
 use everbloom_resp::Reply;
 
@@ -15,21 +16,21 @@ use everbloom_store::keyspace::KeyRef;
 /// The rows of this family.
 pub const COMMANDS: &[Command] = rows! {
     /// Sets a key to a string.
-    exchanges("set", -3, set).since("1.0.0").flags(&[DENYOOM]),
+    exchanges("set", -3, set).uses(EXCHANGE_OR_READ).since("1.0.0").flags(&[DENYOOM]),
     /// Sets a key to a string unless it exists.
-    writes("setnx", 3, ONE_KEY, setnx).since("1.0.0").flags(&[DENYOOM, FAST]),
+    writes("setnx", 3, ONE_KEY, setnx).uses(CREATE).since("1.0.0").flags(&[DENYOOM, FAST]),
     /// Sets a key to a string that expires in some seconds.
     writes("setex", 4, ONE_KEY, |call, view| setex(call, view, TimeForm::Seconds))
-        .since("2.0.0").flags(&[DENYOOM]),
+        .uses(OVERWRITE).since("2.0.0").flags(&[DENYOOM]),
     /// Sets a key to a string that expires in some milliseconds.
     writes("psetex", 4, ONE_KEY, |call, view| setex(call, view, TimeForm::Milliseconds))
-        .since("2.6.0").flags(&[DENYOOM]),
+        .uses(OVERWRITE).since("2.6.0").flags(&[DENYOOM]),
     /// Sets a key to a string and returns the one it had.
     exchanges("getset", 3, getset).since("1.0.0").flags(&[DENYOOM, FAST]),
     /// Returns a key's string and changes its expiry.
     exchanges("getex", -2, getex).since("6.2.0").flags(&[FAST]),
     /// Returns a key's string and deletes the key.
-    exchanges("getdel", 2, getdel).since("6.2.0").flags(&[FAST]),
+    exchanges("getdel", 2, getdel).uses(TAKE).since("6.2.0").flags(&[FAST]),
 };
 
 /// The options of SET and GETEX.

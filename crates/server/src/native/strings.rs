@@ -5,6 +5,7 @@ use std::ops::Range;
 use everbloom_commands::Args;
 use everbloom_commands::command::{ALL_KEYS, KeySpec, ONE_KEY};
 use everbloom_commands::flags::{DENYOOM, FAST};
+use everbloom_commands::key_use::{CREATE, INSERT, INSPECT, OVERWRITE, UPDATE};
 use everbloom_resp::Reply;
 
 use super::{
@@ -25,20 +26,20 @@ pub const COMMANDS: &[Command] = rows! {
     reads("mget", -2, ALL_KEYS, mget).since("1.0.0").flags(&[FAST]),
     /// Sets several keys to strings.
     writes("mset", -3, PAIRS, mset)
-        .since("1.0.1").flags(&[DENYOOM]),
+        .uses(OVERWRITE).since("1.0.1").flags(&[DENYOOM]),
     /// Sets several keys to strings if none of them exists.
     writes("msetnx", -3, PAIRS, msetnx)
-        .since("1.0.1").flags(&[DENYOOM]),
+        .uses(CREATE).since("1.0.1").flags(&[DENYOOM]),
     /// Returns the length of a key's string.
-    reads("strlen", 2, ONE_KEY, strlen).since("2.2.0").flags(&[FAST]),
+    reads("strlen", 2, ONE_KEY, strlen).uses(INSPECT).since("2.2.0").flags(&[FAST]),
     /// Appends to a key's string.
-    writes("append", 3, ONE_KEY, append).since("2.0.0").flags(&[DENYOOM, FAST]),
+    writes("append", 3, ONE_KEY, append).uses(INSERT).since("2.0.0").flags(&[DENYOOM, FAST]),
     /// Returns a part of a key's string.
     selects("getrange", 4, getrange).since("2.4.0"),
     /// Returns a part of a key's string.
     selects("substr", 4, getrange).since("1.0.0"),
     /// Overwrites a part of a key's string.
-    writes("setrange", 4, ONE_KEY, setrange).since("2.2.0").flags(&[DENYOOM]),
+    writes("setrange", 4, ONE_KEY, setrange).uses(UPDATE).since("2.2.0").flags(&[DENYOOM]),
 };
 
 /// The string of an entry, or the error of a command that needs one.

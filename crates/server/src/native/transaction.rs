@@ -6,6 +6,7 @@ use everbloom_commands::command::ALL_KEYS;
 use everbloom_commands::flags::{
     AT_ONCE, CHANGES_SETTINGS, DISCARDS, FAST, Flags, LOADING, NOSCRIPT, SKIP_SLOWLOG, STALE,
 };
+use everbloom_commands::key_use::INSPECT;
 use everbloom_files::OutOfMemory;
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
@@ -26,7 +27,7 @@ pub const COMMANDS: &[Command] = rows! {
     /// Discards a transaction.
     Command::new("discard", 1, Plain(discard)).since("2.0.0").flags(&[QUICK, AT_ONCE]),
     /// Monitors changes to keys to determine the execution of a transaction.
-    Command::new("watch", -2, PlainOrWork(watch)).since("2.2.0").flags(&[QUICK, AT_ONCE]).keys(ALL_KEYS),
+    Command::new("watch", -2, PlainOrWork(watch)).uses(INSPECT).since("2.2.0").flags(&[QUICK, AT_ONCE]).keys(ALL_KEYS),
     /// Forgets about watched keys of a transaction.
     Command::new("unwatch", 1, Plain(unwatch)).since("2.2.0").flags(&[QUICK]),
 };

@@ -560,3 +560,48 @@ fn rows_say_what_redis_says() {
         assert_eq!(value("group"), Reply::bulk(row.docs.group), "{}", row.name);
     }
 }
+
+/// Which keys a command has, and what it does with them, where Redis has a specification without an
+/// option's name.
+#[test]
+fn key_specifications_are_those_of_redis() {
+    let Some(mut pair) = Pair::start() else {
+        return;
+    };
+    let mut compared = 0;
+    for row in registry().all() {
+        let [theirs, ours] = pair.call(&["COMMAND", "INFO", row.name]);
+        let [theirs, ours] = [theirs, ours].map(|(reply, _)| key_specs(&reply));
+        if let (Some(theirs), Some(ours)) = (theirs, ours) {
+            assert_eq!(ours, theirs, "{}", row.name);
+            compared += ours.len();
+        }
+    }
+    assert!(compared > 50, "{compared}");
+}
+
+/// The key specifications of the one command in a reply of COMMAND INFO: its flags, and where the
+/// keys begin and end. Nothing for a command that Redis does not have.
+fn key_specs(info: &Reply) -> Option<Vec<String>> {
+    let Reply::Array(commands) = info else {
+        panic!("an array")
+    };
+    let Reply::Array(fields) = &commands[0] else {
+        return None;
+    };
+    let Reply::Array(specs) = &fields[8] else {
+        panic!("an array")
+    };
+    let shown = specs.iter().map(|spec| {
+        let Reply::Array(fields) = spec else {
+            panic!("an array")
+        };
+        let value = |name: &str| {
+            let at = fields.iter().position(|field| *field == Reply::bulk(name));
+            &fields[at.unwrap() + 1]
+        };
+        let (flags, begin, end) = (value("flags"), value("begin_search"), value("find_keys"));
+        format!("{:?} {begin:?} {end:?}", sorted(flags))
+    });
+    Some(shown.collect())
+}
