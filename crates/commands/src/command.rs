@@ -1,6 +1,8 @@
 //! A command as data, one row of a table. All hosts describe all their commands by it, and the
 //! subcommands of those that have any.
 
+use std::ffi::CStr;
+
 use crate::error::CommandError;
 use crate::flags::{Flags, WRITE};
 use crate::key_use::{self, KeyUse};
@@ -36,6 +38,8 @@ pub struct Command<H: 'static> {
     pub key_use: KeyUse,
     /// What it does with the keys behind the first, if that is something else.
     pub other_keys_use: Option<KeyUse>,
+    /// The keyspace event when it has changed its key, beside those of a creation and of new items.
+    pub event: Option<&'static CStr>,
     /// What COMMAND DOCS says.
     pub docs: Docs,
     /// Whether pipelined requests on one key are one [run](crate::run). Their words must be as
@@ -126,6 +130,7 @@ impl<H: Copy> Command<H> {
             keys: NO_KEY,
             key_use: key_use::READ,
             other_keys_use: None,
+            event: None,
             docs: Docs {
                 group: "",
                 since: "",
@@ -162,6 +167,12 @@ impl<H: Copy> Command<H> {
     /// Removes flags.
     pub const fn without(mut self, flags: Flags) -> Self {
         self.flags = self.flags.without(flags);
+        self
+    }
+
+    /// Sets the event when it has changed its key.
+    pub const fn event(mut self, name: &'static CStr) -> Self {
+        self.event = Some(name);
         self
     }
 
@@ -235,6 +246,7 @@ impl<H: Copy> Command<H> {
             keys: self.keys,
             key_use: self.key_use,
             other_keys_use: self.other_keys_use,
+            event: self.event,
             docs: self.docs,
             pipelines: self.pipelines,
             subcommands: &[],

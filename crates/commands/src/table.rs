@@ -223,15 +223,18 @@ pub static COMMANDS: &[Command<Function>] = &[
         // It frees what it drops, and checks for itself whether it takes more.
         .without(DENYOOM)
         .uses(DELETE)
+        .event(c"bloom.advance")
         .does("Begins generations of a filter with a window, which forgets the oldest")
         .since(OURS)
         .takes(PER_ZEROED_BYTE, "key [count] [AT milliseconds]"),
     makes(replace::CLEAR, 2, replace::clear, false)
         .uses(DELETE)
+        .event(c"bloom.clear")
         .does("Removes all items of a filter, and keeps its parameters")
         .since(OURS)
         .takes("O(m) for the m bytes of the first layer", "key"),
     makes(replace::MERGE, -3, replace::merge, true)
+        .event(c"bloom.merge")
         .does("Adds all items of some filters to another one")
         .flags(&[DENYOOM])
         .keys(ALL_KEYS)
@@ -243,6 +246,7 @@ pub static COMMANDS: &[Command<Function>] = &[
             "destination source ...",
         ),
     makes(replace::SHRINK, 3, replace::shrink, true)
+        .event(c"bloom.shrink")
         .does("Makes a filter of the blocked layout smaller, for fewer items than it was made for")
         .since(OURS)
         .takes(PER_BYTE, "key capacity"),
@@ -284,6 +288,7 @@ pub static COMMANDS: &[Command<Function>] = &[
         .takes(PER_CUCKOO_ITEM, "key item"),
     cuckoo(cf::del::DEL, 3, Write(cf::del::del))
         .uses(DELETE)
+        .event(c"bloom.del")
         .does("Removes an item once; only for items that were added, or others may be missed")
         .flags(&[FAST])
         .takes(PER_CUCKOO_ITEM, "key item")

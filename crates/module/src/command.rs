@@ -80,7 +80,7 @@ fn run_on<F: Family>(
             let mut answers = call;
             function(&context, &mut Run::one(words), slot, &mut answers);
         }
-        Action::Write(function) => write(host, function, &context, name, words),
+        Action::Write(function) => write(host, row, function, &context, name, words),
     }
 }
 
@@ -154,6 +154,9 @@ fn replace(
     if is_created {
         host.notify(c"bloom.reserve", name);
     }
+    if let Some(event) = row.event {
+        host.notify(event, name);
+    }
 }
 
 /// The value of a new key.
@@ -182,8 +185,8 @@ fn any_slot<'k>(key: Option<&'k ReadKey<'_>>) -> ReadSlot<'k, Filter> {
 /// What a command did to its key: passed on at once, and remembered for the events.
 struct Passed<'a> {
     host: Call<'a>,
-    /// Whether the key counts as modified.
-    touched: bool,
+    /// Whether something was passed on, which is so for every change.
+    changed: bool,
     /// Whether the request itself was passed on.
     repeated: bool,
     /// Whether the host refused a command for its replicas.
@@ -192,19 +195,19 @@ struct Passed<'a> {
 
 impl Changes for Passed<'_> {
     fn repeat(&mut self, _: &[&[u8]]) {
-        self.repeated = true;
+        (self.changed, self.repeated) = (true, true);
         self.host.replicate_verbatim();
     }
 
     fn replace(&mut self, commands: &[&[&[u8]]]) {
+        self.changed = true;
         for command in commands {
             self.refused |= !self.host.replicate(command);
         }
     }
 
-    fn touch(&mut self) {
-        self.touched = true;
-    }
+    /// Only a change counts: who watches or caches the key has no use for others.
+    fn touch(&mut self) {}
 }
 
 /// The answers of a command, passed on at once.
@@ -253,6 +256,7 @@ impl Noted<'_> {
 /// Runs a command that may change its key.
 fn write<F: Family>(
     host: &mut HostContext<'_>,
+    row: &Command<Function>,
     function: WriteFn<F>,
     context: &LazyContext<'_>,
     name: HostStr<'_>,
@@ -265,7 +269,7 @@ fn write<F: Family>(
     };
     let mut changes = Passed {
         host: call,
-        touched: false,
+        changed: false,
         repeated: false,
         refused: false,
     };
@@ -305,7 +309,7 @@ fn write<F: Family>(
         kept = key.set(new_stored(call, name, filter));
     }
     drop(key);
-    if changes.touched {
+    if changes.changed || is_created {
         host.signal_modified(name);
     }
     if !kept {
@@ -320,5 +324,8 @@ fn write<F: Family>(
     }
     if added {
         host.notify(c"bloom.add", name);
+    }
+    if let Some(event) = row.event.filter(|_| changes.changed) {
+        host.notify(event, name);
     }
 }

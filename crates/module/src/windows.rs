@@ -13,7 +13,7 @@ use everbloom_commands::bf::advance;
 
 use crate::clock::now_ms;
 use crate::listing::{Address, Listing, Ticket, take_due};
-use crate::raw::context::{HostContext, LogLevel, Place, may_change_data};
+use crate::raw::context::{HostContext, LogLevel, OwnedStr, Place, may_change_data};
 use crate::raw::key::Key;
 use crate::raw::timer::{self, Timed};
 use crate::stored::Stored;
@@ -94,10 +94,13 @@ fn look(
         Listing::new(at, (db, name.clone()))
     });
     drop(key);
-    if let Some(begun) = begun
-        && !host.call().replicate(&begun.command(&name))
-    {
+    let Some(begun) = begun else { return };
+    if !host.call().replicate(&begun.command(&name)) {
         let line = "the host did not take a command for its replicas, which now differ";
         host.log(LogLevel::Warning, line);
+    }
+    if let Some(name) = OwnedStr::new(&name).lent() {
+        host.signal_modified(name);
+        host.notify(c"bloom.advance", name);
     }
 }

@@ -268,12 +268,19 @@ pub(crate) fn is_over_memory_limit() -> bool {
 }
 
 /// A string of the host that is ours.
-pub(super) struct OwnedStr(pub(super) *mut Str);
+pub(crate) struct OwnedStr(pub(super) *mut Str);
 
 impl OwnedStr {
-    pub(super) fn new(bytes: &[u8]) -> Self {
+    /// A copy of these bytes.
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         // SAFETY: no context is allowed; the host copies the bytes.
         OwnedStr(unsafe { (api().create_string)(null_mut(), bytes.as_ptr().cast(), bytes.len()) })
+    }
+
+    /// The string, to name a key by.
+    pub(crate) fn lent(&self) -> Option<HostStr<'_>> {
+        let (raw, call) = (NonNull::new(self.0)?, PhantomData);
+        Some(HostStr { raw, call })
     }
 
     /// Gives it to the host, which will free it.

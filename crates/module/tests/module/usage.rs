@@ -326,14 +326,67 @@ fn transactions_and_watches() {
     // Whoever watches a key hears of a change, and not of bad arguments.
     for (line, dirty) in [
         ("BF.ADD f new", true),
+        ("BF.ADD f new", false),
+        ("BF.MADD f new a", false),
+        ("BF.MADD f a other", true),
+        ("BF.INSERT f ITEMS a", false),
         ("BF.RESERVE f x 1", false),
+        ("BF.RESERVE f 0.1 1", false),
         ("BF.EXISTS f a", false),
+        ("CF.ADDNX f a", false),
+        ("BF.CLEAR f", true),
+        ("BF.ADD f a", true),
     ] {
         client.ok("WATCH f");
         other.line(line);
         client.ok("MULTI");
         client.ok("PING");
         assert_eq!(client.line("EXEC").is_null(), dirty, "{line}");
+    }
+}
+
+/// Clients that cache a filter's answers hear of changes, and not of adds that changed nothing.
+#[test]
+fn clients_that_track_a_filter_hear_of_changes() {
+    let Some(host) = Host::start(&[]) else { return };
+    let (mut client, mut other, mut listener) = (host.client(), host.client(), host.client());
+    let id = listener.number("CLIENT ID");
+    listener.ok("SUBSCRIBE __redis__:invalidate");
+    client.ok(&format!("CLIENT TRACKING ON REDIRECT {id}"));
+    for line in ["BF.ADD f a", "CF.ADD g a", "SET h 1"] {
+        other.ok(line);
+    }
+    // What is invalidated, up to the key `h`, which is changed at last.
+    let mut invalidated = |line: &str| -> Vec<String> {
+        for line in ["BF.EXISTS f a", "CF.EXISTS g a", "GET h"] {
+            client.ok(line);
+        }
+        other.line(line);
+        other.ok("SET h 2");
+        let mut keys = Vec::new();
+        loop {
+            let message = elements(listener.reply());
+            let Some(key) = message[2].clone().into_elements() else {
+                panic!("{message:?}");
+            };
+            match text_of(&key[0]) {
+                key if key == "h" => return keys,
+                key => keys.push(key),
+            }
+        }
+    };
+    for (line, wanted) in [
+        ("BF.ADD f a", &[][..]),
+        ("BF.MADD f a a", &[]),
+        ("BF.ADD f b", &["f"]),
+        ("CF.ADDNX g a", &[]),
+        ("CF.DEL g b", &[]),
+        ("CF.ADD g a", &["g"]),
+        ("CF.DEL g a", &["g"]),
+        ("BF.RESERVE f 0.01 9", &[]),
+        ("BF.CLEAR f", &["f"]),
+    ] {
+        assert_eq!(invalidated(line), wanted, "{line}");
     }
 }
 
@@ -452,7 +505,7 @@ fn events_are_published() {
     let Some(host) = Host::start(&["--notify-keyspace-events", "Eg"]) else {
         return;
     };
-    let (made, added) = ("bloom.reserve", "bloom.add");
+    let (made, added, merged) = ("bloom.reserve", "bloom.add", "bloom.merge");
     for (line, wanted) in [
         ("BF.RESERVE a 0.1 10", &[made][..]),
         ("BF.ADD a x", &[added]),
@@ -471,14 +524,18 @@ fn events_are_published() {
         ("BF.ADD w 9", &[added]),
         // Only an older generation has it, so it is added to the newest.
         ("BF.ADD w 5", &[]),
-        ("BF.ADVANCE w", &[]),
-        ("BF.MERGE m a", &[made]),
-        ("BF.MERGE m a", &[]),
-        ("BF.CLEAR m", &[]),
+        ("BF.ADVANCE w", &["bloom.advance"]),
+        ("BF.MERGE m a", &[made, merged]),
+        ("BF.MERGE m a", &[merged]),
+        ("BF.CLEAR m", &["bloom.clear"]),
+        ("BF.RESERVE s 0.01 100000 LAYOUT BLOCKED", &[made]),
+        ("BF.SHRINK s 1000", &["bloom.shrink"]),
         ("CF.ADD u x", &[made, added]),
         ("CF.INSERT u ITEMS x", &[added]),
         ("CF.ADDNX u x", &[]),
-        ("CF.DEL u x", &[]),
+        ("CF.DEL u x", &["bloom.del"]),
+        ("CF.DEL u y", &[]),
+        ("CF.COMPACT u", &[]),
     ] {
         let key = line.split(' ').nth(1).unwrap().to_owned();
         let wanted: Vec<_> = wanted

@@ -7,7 +7,7 @@ use everbloom_files::rdb::dump;
 use everbloom_resp::Reply;
 
 use crate::replication::{check_equal, replica_of};
-use crate::support::{Client, Host, from_redis_7, wait_for};
+use crate::support::{Client, Host, elements, from_redis_7, wait_for};
 
 /// The payload of a window with items of 1970, which takes 270 kB.
 fn old_window() -> Vec<u8> {
@@ -46,6 +46,38 @@ fn idle_windows_give_their_memory_back() {
     }
     assert_eq!(client.number("BF.EXISTS renamed item"), 1);
     check_equal(&primary, &[&replica]);
+}
+
+/// Who caches or watches a window hears that it has forgotten items.
+#[test]
+fn an_idle_window_tells_that_it_forgets() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&["--notify-keyspace-events", "Eg"]) else {
+        return;
+    };
+    let (mut client, mut listener) = (host.client(), host.client());
+    let id = listener.number("CLIENT ID");
+    listener.ok("SUBSCRIBE __redis__:invalidate __keyevent@0__:bloom.advance");
+    listener.reply();
+    client.ok(&format!("CLIENT TRACKING ON REDIRECT {id} BCAST"));
+    let payload = old_window();
+    let words: [&[u8]; 4] = [b"RESTORE", b"idle", b"0", &payload];
+    assert_eq!(client.call(&words), Reply::OK);
+    let mut heard = Vec::new();
+    // The key is restored, then it forgets: one message of each, in either order.
+    while heard.len() < 3 {
+        let message = elements(listener.reply());
+        heard.push(message[1].as_bytes().unwrap().to_vec());
+    }
+    heard.sort();
+    let wanted = [
+        "__keyevent@0__:bloom.advance",
+        "__redis__:invalidate",
+        "__redis__:invalidate",
+    ];
+    assert_eq!(heard, wanted.map(|name| name.as_bytes().to_vec()));
 }
 
 /// The list has the old key, and nobody changes the window after it is due.
