@@ -1,4 +1,5 @@
-//! Plays seeds: `--seed N`, `--seeds N` from `--from` on, or `--minutes M`.
+//! Plays seeds: `--seed N`, `--seeds N` from `--from` on, or `--minutes M`. With `--go-on` it goes on after a failure,
+//! and names each seed that fails without shortening its steps.
 //!
 //! The limits that a seed draws belong to the whole process, so each processor gets a process.
 
@@ -36,6 +37,8 @@ fn main() -> ExitCode {
 /// Plays seeds from `first` on, each `every`th, and stops at the first failure.
 fn play_all(first: u64, count: u64, every: u64, seconds: Option<u64>) -> ExitCode {
     let begun = Instant::now();
+    let goes_on = std::env::args().any(|arg| arg == "--go-on");
+    let mut failed = 0;
     let is_over = || seconds.is_some_and(|most| begun.elapsed() > Duration::from_secs(most));
     let mut played = 0;
     let every = usize::try_from(every).unwrap_or(usize::MAX);
@@ -43,7 +46,15 @@ fn play_all(first: u64, count: u64, every: u64, seconds: Option<u64>) -> ExitCod
         if is_over() {
             break;
         }
-        if play(&Plan::of(seed)).is_err() {
+        if let Err(failure) = play(&Plan::of(seed)) {
+            if goes_on {
+                println!(
+                    "seed {seed} fails at step {}: {}",
+                    failure.step, failure.what
+                );
+                failed += 1;
+                continue;
+            }
             eprintln!("{}", report::failure(seed));
             let seconds = begun.elapsed().as_secs_f64();
             eprintln!("seed {seed} fails after {seconds:.1} s");
@@ -51,8 +62,12 @@ fn play_all(first: u64, count: u64, every: u64, seconds: Option<u64>) -> ExitCod
         }
         played += 1;
     }
-    println!("{played} seeds in {:.1} s", begun.elapsed().as_secs_f64());
-    ExitCode::SUCCESS
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{played} seeds pass in {seconds:.1} s, {failed} fail");
+    match failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
 /// Each process plays its share of the seeds. The first that fails ends all.

@@ -2,6 +2,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`damage`] | what has become of the log's files while no server ran |
+//! | [`forgery`] | headers of dumps that a client has changed |
 //! | [`limits`] | thresholds at which the code takes another way, drawn anew |
 //! | [`machine`] | the clock and the threads |
 //! | [`op`] | the commands |
@@ -30,6 +32,8 @@
 
 #[path = "../../files/tests/support/crashing/mod.rs"]
 mod crashing;
+pub mod damage;
+pub mod forgery;
 pub mod limits;
 pub mod machine;
 pub mod model;

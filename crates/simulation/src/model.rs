@@ -35,6 +35,8 @@ pub enum Value {
     Window(Window),
     /// How often each item is in it.
     Cuckoo(BTreeMap<u32, u32>),
+    /// A filter with a forged header, of whose items nothing is known.
+    Forged,
 }
 
 /// A filter that does not forget.
@@ -123,6 +125,11 @@ impl Model {
         self.keys.get_mut(name).map(Rc::make_mut)
     }
 
+    /// A key has a filter with a forged header.
+    pub fn put_forged(&mut self, name: &str) {
+        self.put(name, Value::Forged);
+    }
+
     fn put(&mut self, name: &str, value: Value) {
         let key = Key {
             expires_at: None,
@@ -173,6 +180,7 @@ impl Model {
                 window.rate = None;
             }
             Value::Cuckoo(items) => items.clear(),
+            Value::Forged => {}
         }
         self.put(to, value);
     }
@@ -257,7 +265,7 @@ impl Model {
                 self.shrink(key, now);
                 Ok(())
             }
-            Op::Config(..) | Op::Other(_) => Ok(()),
+            Op::Config(..) | Op::Forge(..) | Op::Other(_) => Ok(()),
         }
     }
 
@@ -378,6 +386,9 @@ impl Model {
             one => std::slice::from_ref(one),
         };
         let value = &mut Rc::make_mut(self.keys.get_mut(name).unwrap()).value;
+        if matches!(value, Value::Forged) {
+            return Ok(());
+        }
         if let Value::Window(window) = value {
             window.see(now);
         }
@@ -416,7 +427,7 @@ impl Model {
                     window.items.insert(number, addition);
                 }
                 Value::Cuckoo(items) => *items.entry(number).or_default() += 1,
-                Value::Text(_) => return Err("a string".into()),
+                Value::Text(_) | Value::Forged => return Err("no known filter".into()),
             }
         }
         if count as usize != answers.len() && count != 1 {
@@ -438,7 +449,7 @@ impl Model {
                 addition.is_some_and(|addition| window.remembers(addition, now))
             }
             Value::Cuckoo(items) => items.get(&number).is_some_and(|count| *count > 0),
-            Value::Text(_) => false,
+            Value::Text(_) | Value::Forged => false,
         }
     }
 
@@ -455,7 +466,7 @@ impl Model {
                 )
             }
             Value::Cuckoo(items) => Box::new(items.iter().filter(|it| *it.1 > 0).map(|it| *it.0)),
-            Value::Text(_) => Box::new(std::iter::empty()),
+            Value::Text(_) | Value::Forged => Box::new(std::iter::empty()),
         }
     }
 
@@ -565,6 +576,8 @@ impl Model {
             match (&mut merged, &source.value) {
                 (Value::Bloom(to), Value::Bloom(from)) => to.items.extend(&from.items),
                 (Value::Window(to), Value::Window(from)) => to.merge(from),
+                (to, Value::Forged) => *to = Value::Forged,
+                (Value::Forged, _) => {}
                 (to, from) => return Err(format!("{to:?} and {from:?} are merged")),
             }
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::forgery::Change;
+
 /// A command as its words.
 pub type Words = Vec<Vec<u8>>;
 
@@ -85,6 +87,8 @@ pub enum Op {
     DumpRestore(String, String),
     /// SCANDUMP and LOADCHUNK under another key.
     ScanDump(String, String),
+    /// SCANDUMP and LOADCHUNK under another key, with changes to the header.
+    Forge(String, String, Vec<Change>),
     /// A command that changes no key.
     Other(&'static str),
 }
@@ -153,16 +157,19 @@ impl Shape {
 
 /// The names of all keys.
 pub fn all_keys() -> impl Iterator<Item = String> {
-    ["s", "b", "w", "c"]
-        .into_iter()
-        .flat_map(|family| (0..4).map(move |number| format!("{family}{number}")))
+    let all = ["s", "b", "w", "c"].into_iter();
+    let all = all.flat_map(|family| (0..4).map(move |number| format!("{family}{number}")));
+    all.chain(FORGED.map(String::from))
 }
+
+/// The keys of filters with forged headers: Bloom filters, and a cuckoo filter.
+pub const FORGED: [&str; 3] = ["f0", "f1", "x0"];
 
 /// The family of a key.
 pub fn family(key: &str) -> Family {
     match key.as_bytes()[0] {
         b's' => Family::Text,
-        b'b' => Family::Bloom,
+        b'b' | b'f' => Family::Bloom,
         b'w' => Family::Window,
         _ => Family::Cuckoo,
     }
@@ -231,6 +238,13 @@ impl Op {
             }
             Op::DumpRestore(from, to) => words(&[&"#", &"DUMP", from, &"and RESTORE as", to]),
             Op::ScanDump(from, to) => words(&[&"#", &"SCANDUMP", from, &"and LOADCHUNK as", to]),
+            Op::Forge(from, to, _) => words(&[
+                &"#",
+                &"SCANDUMP",
+                from,
+                &"and LOADCHUNK with a forged header as",
+                to,
+            ]),
             Op::Other(line) => line
                 .split(' ')
                 .map(|word| word.as_bytes().to_vec())
@@ -244,7 +258,10 @@ impl Op {
             Op::Get(_) | Op::GetRange(..) | Op::StrLen(_) | Op::Exists(_) | Op::Ask(..) => vec![],
             Op::Flush(_) | Op::Config(..) | Op::Other(_) => vec![],
             Op::Rename(from, to) => vec![from, to],
-            Op::Copy(_, to) | Op::DumpRestore(_, to) | Op::ScanDump(_, to) => vec![to],
+            Op::Copy(_, to)
+            | Op::DumpRestore(_, to)
+            | Op::ScanDump(_, to)
+            | Op::Forge(_, to, _) => vec![to],
             Op::Set(key, ..)
             | Op::Append(key, ..)
             | Op::SetRange(key, ..)
@@ -264,7 +281,7 @@ impl Op {
 
     /// Whether it is a conversation of several commands.
     pub fn is_conversation(&self) -> bool {
-        matches!(self, Op::DumpRestore(..) | Op::ScanDump(..))
+        matches!(self, Op::DumpRestore(..) | Op::ScanDump(..) | Op::Forge(..))
     }
 }
 
@@ -277,6 +294,12 @@ impl fmt::Display for Op {
             let name = self.words().swap_remove(0);
             let name = String::from_utf8_lossy(&name);
             return write!(f, "{name} {key} item{{{from}..{}}}", from + count - 1);
+        }
+        if let Op::Forge(from, to, changes) = self {
+            return write!(
+                f,
+                "# SCANDUMP {from} and LOADCHUNK as {to} with {changes:?}"
+            );
         }
         for (index, word) in self.words().iter().enumerate() {
             let space = if index == 0 { "" } else { " " };

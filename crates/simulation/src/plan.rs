@@ -1,11 +1,13 @@
 //! The steps of a seed.
 
+mod incidents;
 mod stories;
 
 use std::fmt;
 
 use everbloom_dev::Random;
 
+use crate::damage::Damage;
 use crate::limits::Limits;
 use crate::op::{BloomKind, Family, Op, Shape};
 
@@ -50,9 +52,10 @@ pub enum Step {
     Disk(Fault),
     /// The server ends and starts again.
     Restart(End),
-    /// The server is killed, and its manifest has lost so many of its last lines. The start must refuse
-    /// that; it succeeds with the whole manifest.
-    CutManifest(usize),
+    /// Somebody removes the manifest, or a file that it names, while the server runs.
+    Remove(usize),
+    /// The server is killed, and a start on damaged files is tried. Then it starts on the undamaged ones.
+    Damage(Damage),
     /// The disk is well again, and what has failed is done again until the server says that all is well.
     Mend,
     /// Everything that must be true is checked.
@@ -123,7 +126,7 @@ impl Plan {
                 false => steps.push(draw.step()),
             }
         }
-        // A generator of its own, so that the steps before stay as they are.
+        // Generators of their own, so that the other steps stay as they are.
         let mut draw = Draw {
             random: Random(!seed),
             big,
@@ -140,6 +143,11 @@ impl Plan {
         if draw.random.chance(30) {
             steps.push(Step::Mend);
         }
+        let mut draw = Draw {
+            random: Random(seed.rotate_left(32) ^ !seed),
+            big,
+        };
+        draw.put_incidents(&mut steps);
         steps.push(Step::Check);
         steps.push(Step::Restart(End::Stop));
         Plan {
@@ -210,7 +218,7 @@ impl Draw {
             89..92 => Step::Expire,
             92..95 => Step::Disk(self.fault()),
             95..97 => match self.random.below(10) {
-                0 => Step::CutManifest(1 + self.random.below(3)),
+                0 => Step::Damage(Damage::LinesMissing(1 + self.random.below(3))),
                 _ => Step::Restart(self.end()),
             },
             _ => Step::Check,

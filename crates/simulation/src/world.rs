@@ -5,11 +5,13 @@
 //! - `owners`: readers, jobs and locks end with their owners
 //! - `bounds`: no command takes more memory than its kind may
 //! - `copies`: copies that take several requests
+//! - `forged`: filters whose header a client has forged
 //! - `restart`: what is loaded after an end
 
 mod bounds;
 mod checks;
 mod copies;
+mod forged;
 mod owners;
 mod restart;
 mod statements;
@@ -274,7 +276,8 @@ impl World {
                 Fault::Heals => self.disk.heal(),
             },
             Step::Restart(end) => self.restart(*end, None)?,
-            Step::CutManifest(lines) => self.restart(End::Kill, Some(*lines))?,
+            Step::Remove(number) => self.remove_log_file(*number),
+            Step::Damage(damage) => self.restart(End::Kill, Some(*damage))?,
             Step::Mend => self.mend()?,
             Step::Check => self.check()?,
         }
@@ -348,8 +351,10 @@ impl World {
         if self.clients[client].is_waiting() {
             return Ok(());
         }
-        if let Some(op) = ops.iter().find(|op| op.is_conversation()) {
-            return self.converse(op);
+        match ops.iter().find(|op| op.is_conversation()) {
+            Some(Op::Forge(from, to, changes)) => return self.load_forged(from, to, changes),
+            Some(op) => return self.converse(op),
+            None => {}
         }
         // An item that was not added may be another one to the filter, so it is not removed.
         let removes = |op: &&Op| matches!(op, Op::Remove(..));
@@ -416,6 +421,9 @@ impl World {
                     let alone = progress.replies.len() == 1 && self.unanswered[client].is_empty();
                     if let (Op::Copy(from, to), Reply::Integer(1), true) = (&op, reply, alone) {
                         self.check_copy(from, to)?;
+                    }
+                    if alone {
+                        self.check_forged(&op, reply)?;
                     }
                 }
                 Request::Watch(key) => self.watch(client, key),

@@ -1,5 +1,7 @@
 //! The end of a server, and what the next one has loaded.
 
+use std::collections::BTreeMap;
+
 use everbloom::Layout;
 use everbloom_commands::Filter;
 use everbloom_files::Value as Stored;
@@ -7,14 +9,13 @@ use everbloom_files::storage::Storage;
 
 use super::checks::{Items, check_items};
 use super::{Moment, Verdict, World};
+use crate::damage::{Damage, LOG_DIR, Outcome};
 use crate::model::{Model, Value};
 use crate::plan::End;
 use crate::server::{Digests, Instance};
 
-pub(super) const LOG_DIR: &str = "appendonlydir";
 /// What a start says that refuses to choose between a log and a snapshot.
 const UNREAD_LOG: &str = "had not read the log";
-pub(super) const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
 
 /// A key of the server.
 struct Found {
@@ -31,13 +32,21 @@ struct Found {
 }
 
 impl World {
-    /// Ends the server and starts it again, and finds the moment that it has loaded. With `cut`, a
-    /// start with so many lines less of the manifest is tried before, which must be refused.
-    pub(super) fn restart(&mut self, end: End, cut: Option<usize>) -> Verdict {
+    /// Ends the server and starts it again, and finds the moment that it has loaded. With `damage`, a
+    /// start on damaged files is tried before.
+    pub(super) fn restart(&mut self, end: End, damage: Option<Damage>) -> Verdict {
+        if self.statements.is_log_removed() {
+            self.mend()?;
+        }
+        let all_written = self.log_that_holds(end);
         let before = self.end_server(end);
         self.disk.heal();
-        if let Some(lines) = cut.filter(|_| self.settings.data.appendonly) {
-            self.start_without_lines(lines)?;
+        let is_read = |damage: &Damage| match damage {
+            Damage::LinesMissing(_) => self.settings.data.appendonly,
+            _ => all_written.is_some(),
+        };
+        if let Some(damage) = damage.filter(is_read) {
+            self.start_damaged(damage, all_written.unwrap_or(0))?;
         }
         let moments = std::mem::take(&mut self.moments);
         if let Some(first) = self.statements.unlogged.take() {
@@ -113,31 +122,62 @@ impl World {
             .map_err(|why| format!("after a rewrite without a log, {why}"))
     }
 
-    /// Tries to start without the last lines of the manifest, if one of them names a file that the log cannot do without.
-    fn start_without_lines(&self, lines: usize) -> Verdict {
-        let files = self.disk.files();
-        let Some(manifest) = files.get(MANIFEST) else {
-            return Ok(());
-        };
-        let text = String::from_utf8_lossy(manifest).into_owned();
-        let all: Vec<&str> = text.split_inclusive('\n').collect();
-        let kept = all.len().saturating_sub(lines).max(1);
-        // A crash can leave an increment behind that is empty, and one of a log that is being begun.
-        let is_needed = |line: &&str| {
-            let name = line.split(' ').nth(1).unwrap_or_default();
-            let file = files.get(&format!("{LOG_DIR}/{name}"));
-            line.ends_with("type i\n") && file.is_some_and(|bytes| !bytes.is_empty())
-        };
-        let is_beginning = files.contains_key(&format!("{LOG_DIR}/temp.begin"));
-        if is_beginning || !all[kept..].iter().any(is_needed) {
-            return Ok(());
-        }
+    /// How much of the journal the log has after a kill, if it has every acknowledged change.
+    fn log_that_holds(&self, end: End) -> Option<u64> {
+        let is_whole = end == End::Kill && !self.has_lost && self.statements.promise_log();
+        is_whole.then(|| self.instance().server.store.journal.written())
+    }
+
+    /// Tries to start on a copy of the disk whose files are damaged. `written` is how much of the journal
+    /// they have without the damage.
+    fn start_damaged(&mut self, damage: Damage, written: u64) -> Verdict {
         let disk = self.disk.after_kill();
-        disk.put(MANIFEST, all[..kept].concat().as_bytes());
-        match Instance::start(&disk, &self.machine, self.settings.clone()) {
-            Err(_) => Ok(()),
-            Ok(_) => Err(format!("it starts without lines of {text:?}")),
+        let Some(outcome) = damage.apply(&disk) else {
+            return Ok(());
+        };
+        let before = disk.files();
+        let started = Instance::start(&disk, &self.machine, self.settings.clone());
+        let after = disk.files();
+        let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+        let is_named = |why: &str, path: &str| match why.contains(path) {
+            true => Ok(()),
+            false => Err(format!("{damage:?}: it does not name {path}: {why}")),
+        };
+        match (outcome, started) {
+            (Outcome::Refusal(path), Err(why)) => is_named(&why, &path),
+            (Outcome::Refusal(path), Ok(_)) => {
+                Err(format!("{damage:?}: it starts, and must refuse {path}"))
+            }
+            (Outcome::NothingIsCut(path), Err(why)) => is_named(&why, &path),
+            (Outcome::NothingIsCut(path), Ok(_)) => match before.get(&path) == after.get(&path) {
+                true => Ok(()),
+                false => Err(format!(
+                    "{damage:?}: it starts without whole commands of {path}"
+                )),
+            },
+            (Outcome::AllButIfRoom(_), Err(_)) if names(&before) == names(&after) => Ok(()),
+            (Outcome::AllBut(_), Err(why)) => Err(format!("{damage:?}: {why}")),
+            (Outcome::AllButIfRoom(_), Err(why)) => {
+                Err(format!("{damage:?}: it leaves a file, and {why}"))
+            }
+            (Outcome::AllBut(lost) | Outcome::AllButIfRoom(lost), Ok(other)) => {
+                // What an earlier process has written is in the first moment, as a whole.
+                match written.checked_sub(lost) {
+                    Some(written) => self.check_loaded(other, written),
+                    None => Ok(()),
+                }
+            }
         }
+    }
+
+    /// Another server has loaded what was acknowledged before the log had more than so many bytes of the journal.
+    fn check_loaded(&mut self, other: Instance, written: u64) -> Verdict {
+        let own = self.instance.replace(other);
+        let found = self.found();
+        self.instance = own;
+        let is_written = |moment: &Moment| moment.position <= written;
+        let first = self.moments.iter().rposition(is_written).unwrap_or(0);
+        self.loaded(&self.moments, first, &found).map(drop)
     }
 
     /// Ends the server. Returns the first moment that may be on the disk, and the digests that must
@@ -285,6 +325,7 @@ impl World {
             }
             let window = match &key.value {
                 Value::Window(window) => Some((window.span_ms, window.generations)),
+                Value::Forged => it.window,
                 _ => None,
             };
             // The same items may be in a filter that promises less.

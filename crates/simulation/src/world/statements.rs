@@ -7,9 +7,9 @@ use everbloom_server::Settings;
 use everbloom_server::window::misconf;
 use everbloom_store::Fsync;
 
-use super::restart::{LOG_DIR, MANIFEST};
 use super::{Verdict, World};
 use crate::crashing::CrashingDisk;
+use crate::damage::{self, LOG_DIR, MANIFEST};
 use crate::op::Op;
 
 /// How the files of the log end that changes are written to.
@@ -17,6 +17,9 @@ const INCREMENTS: &str = ".incr.aof";
 
 /// The file of snapshots.
 const SNAPSHOT: &str = "dump.rdb";
+
+/// After this time a file of the log that was removed is missed when the log's writer has its turn.
+const MISSED_MS: u64 = 2000;
 
 /// How often [`World::mend`] lets every thread go on.
 const MEND_ROUNDS: usize = 300;
@@ -100,6 +103,8 @@ pub(super) struct Statements {
     unsaved_ms: u64,
     /// Whether the log was switched off during the running rewrite, which then may end unwanted.
     switched_off: bool,
+    /// How many milliseconds ago a file of the log was removed by somebody else, while one is missing.
+    removed_ms: Option<u64>,
     /// The first moment that a rewrite without a log may hold, while one runs.
     pub(super) unlogged: Option<usize>,
 }
@@ -134,7 +139,14 @@ impl Statements {
 
     /// Time passes. A clock that goes back says nothing of it.
     pub(super) fn pass(&mut self, ms: i64) {
-        self.unsaved_ms += u64::try_from(ms).unwrap_or(0);
+        let ms = u64::try_from(ms).unwrap_or(0);
+        self.unsaved_ms += ms;
+        self.removed_ms = self.removed_ms.map(|before| before + ms);
+    }
+
+    /// Whether a file of the log is missing that somebody else has removed.
+    pub(super) fn is_log_removed(&self) -> bool {
+        self.removed_ms.is_some()
     }
 
     /// Whether a save point is reached, for sure.
@@ -170,6 +182,7 @@ impl World {
         }
         self.check_jobs(&before)?;
         self.check_log_is_told()?;
+        self.check_removed(left)?;
         self.check_write_status(&before, left)?;
         self.check_refusal()
     }
@@ -177,11 +190,13 @@ impl World {
     /// What is due was begun.
     pub(super) fn check_save_points(&mut self) -> Verdict {
         let said = self.says()?;
-        let is_due = self.statements.reach_save_point(said.unsaved) && !said.save_failed;
-        match is_due && !said.saving && !said.rewriting {
-            true => Err("a save point is reached, and no snapshot is begun".into()),
-            false => Ok(()),
+        if said.saving || said.rewriting || said.scheduled {
+            return Ok(());
         }
+        if self.statements.reach_save_point(said.unsaved) && !said.save_failed {
+            return Err("a save point is reached, and no snapshot is begun".into());
+        }
+        Ok(())
     }
 
     /// What it says now.
@@ -232,6 +247,9 @@ impl World {
                 return Err(format!("INFO says of the {name} that it runs: {is_said}"));
             }
         }
+        if said.saves > before.saves {
+            known.unsaved_ms = 0;
+        }
         let last = self.moments.len() - 1;
         if said.rewriting && !before.rewriting && !known.wants_log() {
             known.unlogged = Some(last);
@@ -248,9 +266,6 @@ impl World {
         if before.saving && !said.saving {
             let good = said.saves > before.saves;
             agree("snapshot", good, said.save_failed)?;
-            if good {
-                known.unsaved_ms = 0;
-            }
             if good && (snapshot.is_none() || snapshot == was) {
                 return Err("a snapshot was saved, as INFO says, and it is not on the disk".into());
             }
@@ -288,6 +303,30 @@ impl World {
         Ok(())
     }
 
+    /// Removes a file of the log, if one is kept.
+    pub(super) fn remove_log_file(&mut self, number: usize) {
+        if self.statements.promise_log() && damage::remove_file(&self.disk, number).is_some() {
+            self.statements.removed_ms.get_or_insert(0);
+        }
+    }
+
+    /// A file of the log that was removed is missed within some seconds. `left` is as in
+    /// [`World::check_statements`].
+    fn check_removed(&mut self, left: Option<u64>) -> Verdict {
+        let known = &mut self.statements;
+        let Some(ago) = known.removed_ms else {
+            return Ok(());
+        };
+        if !known.promise_log() || damage::is_complete(&self.disk) {
+            known.removed_ms = None;
+            return Ok(());
+        }
+        match left.is_some() && ago >= MISSED_MS && !known.said.write_fails {
+            true => Err("a file of the log was removed, and INFO says that all is well".into()),
+            false => Ok(()),
+        }
+    }
+
     /// `aof_last_write_status` says whether the log could be written.
     fn check_write_status(&mut self, before: &Said, left: Option<u64>) -> Verdict {
         let failed_syncs = self.disk.failed_syncs(INCREMENTS);
@@ -316,7 +355,7 @@ impl World {
         }
         // Writes are refused without a failure, too, while the log waits for a slow disk.
         let fails_now = said.write_fails && !before.write_fails && !said.is_behind();
-        if fails_now && failures == known.failures {
+        if fails_now && failures == known.failures && known.removed_ms.is_none() {
             return Err("the disk is well, and INFO says that the log cannot be written".into());
         }
         // What fails on a thread is known later.
@@ -336,6 +375,7 @@ impl World {
         let lengths = names.filter_map(|name| self.disk.len(&format!("{LOG_DIR}/{name}")));
         let (is, said) = (lengths.sum::<usize>() as u64, &self.statements.said);
         match said.size {
+            Some(_) if self.statements.is_log_removed() => Ok(()),
             Some(size) if self.statements.begun && size != is => Err(format!(
                 "INFO says that the log has {size} bytes, and it has {is}"
             )),

@@ -1,5 +1,6 @@
 //! Traces that failed once, shortened. A seed gets other steps when something new is drawn; these stay as they are.
 
+use everbloom_simulation::damage::Damage;
 use everbloom_simulation::limits::Limits;
 use everbloom_simulation::op::{Op, Shape};
 use everbloom_simulation::plan::{End, Fault, Step};
@@ -413,4 +414,71 @@ fn a_snapshot_whose_name_was_not_on_the_disk() {
         Step::Restart(End::Power(0)),
     ];
     play_with(&[("appendonly", "no"), ("save", "60 5")], &[], &steps);
+}
+
+/// A window whose header says that it has dropped 2^62 bytes was taken, and could not be loaded once it dropped more.
+#[test]
+fn a_window_that_has_dropped_as_much_as_it_may_drops_more() {
+    let shape = Shape::Window {
+        rate: "0.001",
+        capacity: 296,
+        seconds: 2,
+        generations: 5,
+    };
+    let forged = Op::Forge("w0".into(), "f0".into(), vec![(4, 4)]);
+    let steps = [
+        send(&[Op::Reserve("w0".into(), shape)]),
+        send(&[Op::Add("w0".into(), 1859, 1)]),
+        send(&[forged]),
+        send(&[Op::Advance("f0".into(), 70)]),
+        Step::Restart(End::Stop),
+    ];
+    check(&[], &steps);
+}
+
+/// A transaction and another command, and damage to the files behind them.
+fn damaged(damage: Damage) -> Vec<Step> {
+    let set = |key: &str, len| Op::Set(key.into(), b'x', len);
+    vec![
+        Step::Transaction(0, vec![set("s0", 5), set("s1", 20)]),
+        send(&[set("s2", 7)]),
+        Step::Log,
+        Step::Damage(damage),
+        Step::Check,
+    ]
+}
+
+/// A base of no bytes was read as an empty database.
+#[test]
+fn a_log_without_the_bytes_of_its_base_is_refused() {
+    let emptied = (0..2).map(Damage::Emptied);
+    for damage in emptied.chain((0..3).map(Damage::Removed)) {
+        check(&[], &damaged(damage));
+    }
+}
+
+/// A flipped bit in EXEC made the start cut off every command behind it.
+#[test]
+fn a_flipped_bit_in_a_transaction_cuts_nothing_off() {
+    for byte in 0..28 {
+        let steps = (0..8).map(|bit| damaged(Damage::Flipped(0, byte, bit)));
+        check(&[], &steps.flatten().collect::<Vec<Step>>());
+    }
+}
+
+/// Zeros at the end are what a loss of power leaves; before a whole command they are damage.
+#[test]
+fn zeros_at_the_end_are_cut_off() {
+    for within in 0..40 {
+        let zeros = [0, 1, 4096].map(|behind| Damage::ZerosAtEnd(within, behind));
+        let all = zeros.into_iter().chain([Damage::Hole(0, within)]);
+        check(&[], &all.flat_map(damaged).collect::<Vec<Step>>());
+    }
+}
+
+/// The start did not come up, and each try left a file.
+#[test]
+fn a_torn_log_on_a_full_disk_leaves_no_file() {
+    let torn = (0..40).map(|bytes| damaged(Damage::TornOnFullDisk(bytes)));
+    check(&[], &torn.flatten().collect::<Vec<Step>>());
 }

@@ -1,0 +1,109 @@
+//! What operators, attackers and losses of power do between the steps of a seed.
+
+use super::{CLIENTS, Draw, Step};
+use crate::damage::Damage;
+use crate::op::{Family, Op};
+
+impl Draw {
+    /// Puts some incidents between the steps.
+    pub(super) fn put_incidents(&mut self, steps: &mut Vec<Step>) {
+        while self.random.chance(40) {
+            let at = self.random.below(steps.len() + 1);
+            let incident = self.incident();
+            steps.splice(at..at, incident);
+        }
+    }
+
+    fn incident(&mut self) -> Vec<Step> {
+        match self.random.below(12) {
+            7.. => self.forged(),
+            0..5 => vec![Step::Damage(self.damage())],
+            // A transaction is the last but one in the log.
+            5..7 => {
+                let ops = [0, 1].map(|_| self.text_op());
+                let bit = self.random.below(8) as u8;
+                vec![
+                    Step::Transaction(0, ops.into()),
+                    Step::Send(1, vec![self.text_op()]),
+                    Step::Log,
+                    Step::Damage(Damage::Flipped(0, self.random.below(1000), bit)),
+                ]
+            }
+        }
+    }
+
+    /// A client loads a filter with a forged header, and works with it.
+    fn forged(&mut self) -> Vec<Step> {
+        let family = self.random.pick(&[
+            Family::Bloom,
+            Family::Window,
+            Family::Window,
+            Family::Cuckoo,
+        ]);
+        let from = self.key(family);
+        let keys = match family {
+            Family::Cuckoo => ["x0", "x0"],
+            _ => ["f0", "f1"],
+        };
+        let (item, count) = self.items(family);
+        let mut steps = vec![
+            Step::Send(0, vec![Op::Reserve(from.clone(), self.shape(family))]),
+            Step::Send(0, vec![Op::Add(from.clone(), item, count)]),
+        ];
+        for _ in 0..10 {
+            let count = self.random.pick(&[1, 1, 2]);
+            let changes = (0..count).map(|_| (self.random.below(1000), self.random.below(1000)));
+            let forge = Op::Forge(from.clone(), keys[0].into(), changes.collect());
+            steps.push(Step::Send(0, vec![forge]));
+            if family == Family::Window && self.random.chance(50) {
+                steps.push(Step::Send(0, vec![Op::Advance(keys[0].into(), 70)]));
+            }
+            for _ in 0..1 + self.random.below(3) {
+                let op = self.op_on_forged(family, keys);
+                steps.push(Step::Send(self.random.below(CLIENTS), vec![op]));
+            }
+        }
+        if self.random.chance(50) {
+            steps.push(Step::Restart(self.end()));
+        }
+        steps
+    }
+
+    fn op_on_forged(&mut self, family: Family, keys: [&str; 2]) -> Op {
+        let key = self.random.pick(&keys).to_owned();
+        let other = self.random.pick(&keys).to_owned();
+        let item = self.random.below(2000) as u32;
+        match (self.random.below(12), family) {
+            (0..4, _) => Op::Add(key, item, 1),
+            (4, Family::Bloom | Family::Window) => {
+                Op::Add(key, item, 1 + self.random.below(400) as u32)
+            }
+            (5, _) => Op::Copy(key, other),
+            (6, _) => Op::DumpRestore(key, other),
+            (7, _) => Op::ScanDump(key, other),
+            (8..11, Family::Window) => Op::Advance(key, self.random.pick(&[1, 2, 70])),
+            (8, Family::Bloom) => Op::Merge(key, vec![other]),
+            (9, Family::Bloom) => Op::Clear(key),
+            _ => Op::Other(self.random.pick(&["BGSAVE", "BGREWRITEAOF"])),
+        }
+    }
+
+    fn damage(&mut self) -> Damage {
+        let random = &mut self.random;
+        match random.below(12) {
+            0 => Damage::Emptied(random.below(2)),
+            1 => Damage::Removed(random.below(10)),
+            2..7 => Damage::Flipped(
+                random.below(1000),
+                random.below(1000),
+                random.below(8) as u8,
+            ),
+            7 => Damage::Hole(random.below(1000), random.below(10_000)),
+            8..10 => Damage::ZerosAtEnd(
+                random.pick(&[0, 1, 3, 100, 10_000]) + random.below(3),
+                random.pick(&[0, 1, 7, 4096]),
+            ),
+            _ => Damage::TornOnFullDisk(random.below(1000)),
+        }
+    }
+}
