@@ -57,6 +57,15 @@ impl Metrics {
         self.0
     }
 
+    /// The figures when the memory is so many bytes more, or less.
+    #[inline]
+    #[must_use]
+    pub fn grown(mut self, bytes: isize) -> Metrics {
+        let [memory, ..] = &mut self.0;
+        *memory = memory.wrapping_add_signed(bytes as i64);
+        self
+    }
+
     /// Both together.
     #[inline]
     #[must_use]

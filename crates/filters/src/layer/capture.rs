@@ -81,6 +81,8 @@ struct State {
     first: usize,
     /// Arrays that the value has dropped, by number and moment.
     dropped: Dropped,
+    /// Bytes of the dropped arrays.
+    dropped_bytes: usize,
 }
 
 struct Reader {
@@ -152,7 +154,7 @@ impl Capture {
         if state.readers.is_empty() {
             self.0 = None;
         } else {
-            state.release(..);
+            state.release(.., ..);
         }
     }
 
@@ -227,8 +229,7 @@ impl Capture {
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.0.as_ref().map_or(0, |state| {
-            let dropped: usize = state.dropped.values().map(Array::memory).sum();
-            size_of::<State>() + state.kept_bytes + dropped
+            size_of::<State>() + state.kept_bytes + state.dropped_bytes
         })
     }
 }
@@ -313,7 +314,9 @@ impl State {
                 && dropped_since(&self.dropped, array, reader.moment).is_none()
         };
         if self.readers.iter().any(needs) {
-            self.dropped.insert((array, self.moment), dropped);
+            self.dropped_bytes += dropped.memory();
+            let before = self.dropped.insert((array, self.moment), dropped);
+            self.dropped_bytes -= before.map_or(0, |before| before.memory());
         }
     }
 
@@ -389,12 +392,17 @@ impl State {
         } else {
             (array + 1, 0)
         };
-        self.release((array, page, 0)..=(array, page, u64::MAX));
+        let passed = (array, 0)..=(array, u64::MAX);
+        self.release((array, page, 0)..=(array, page, u64::MAX), passed);
         true
     }
 
-    /// Frees the page versions that no reader needs, and dropped arrays.
-    fn release(&mut self, versions: impl RangeBounds<Version>) {
+    /// Frees those of these page versions and dropped arrays that no reader needs.
+    fn release(
+        &mut self,
+        versions: impl RangeBounds<Version>,
+        arrays: impl RangeBounds<(usize, u64)>,
+    ) {
         let readers = &self.readers;
         let is_needed = |(array, page, moment): &Version| {
             let needs = |reader: &Reader| reader.moment <= *moment && reader.needs(*array, *page);
@@ -406,10 +414,20 @@ impl State {
             let kept = self.kept.remove(&version);
             self.kept_bytes -= kept.map_or(0, |kept| kept.bytes());
         }
-        self.dropped.retain(|(array, moment), _| {
+        let is_needed = |(array, moment): &(usize, u64)| {
             let needs = |reader: &Reader| reader.moment <= *moment && reader.needs_array(*array);
             readers.iter().any(needs)
+        };
+        let dropped = self.dropped.range(arrays).map(|(number, _)| {
+            #[cfg(test)]
+            tests::LOOKED.set(tests::LOOKED.get() + 1);
+            *number
         });
+        let unneeded: Vec<(usize, u64)> = dropped.filter(|number| !is_needed(number)).collect();
+        for number in unneeded {
+            let dropped = self.dropped.remove(&number);
+            self.dropped_bytes -= dropped.map_or(0, |dropped| dropped.memory());
+        }
     }
 }
 
@@ -540,6 +558,11 @@ mod tests {
 
     const PAGE: usize = 64 << 10;
     const PAGE_BYTES: u64 = PAGE as u64;
+
+    std::thread_local! {
+        /// Counts the dropped arrays that this thread has looked at, for a test of cost.
+        pub(super) static LOOKED: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+    }
 
     /// What happens to a value of several arrays, and to its readers.
     #[derive(Clone, Debug)]
@@ -843,5 +866,31 @@ mod tests {
         assert!(captured == then);
         filter.capture_mut().end(1);
         assert_eq!(filter.capture().memory_usage(), 0);
+    }
+
+    /// A loaded filter may have had 65 535 tables, which one compaction has dropped. A look at all
+    /// of them for each piece would take minutes.
+    #[test]
+    fn reading_dropped_arrays_takes_time_linear_in_their_number() {
+        const ARRAYS: usize = 1000;
+        let mut capture = Capture::default();
+        let lengths = || std::iter::repeat_n(2, ARRAYS);
+        capture.begin(1, lengths(), 0..2 * ARRAYS as u64);
+        capture.begin(2, lengths(), 0..2 * ARRAYS as u64);
+        for array in (0..ARRAYS).rev() {
+            capture.keep_last(array, vec![7_u8, 7].into_boxed_slice());
+        }
+        let (kept, mut out) = (capture.memory_usage(), Vec::new());
+        assert!(kept >= 2 * ARRAYS);
+        LOOKED.set(0);
+        for id in [1, 2] {
+            while capture.next(id, |_| Cow::default(), &mut out) {}
+        }
+        assert_eq!(out, [7].repeat(4 * ARRAYS));
+        assert!(
+            capture.memory_usage() <= kept - 2 * ARRAYS,
+            "none is needed"
+        );
+        assert!(LOOKED.get() <= 2 * ARRAYS, "{} looked at", LOOKED.get());
     }
 }

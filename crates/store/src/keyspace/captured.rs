@@ -59,7 +59,8 @@ impl Captured {
         self.with(|value| value.capture_next(self.id, out)) == Some(true)
     }
 
-    /// Runs work on the value, in the keyspace or among those that were removed.
+    /// Runs work on the value, in the keyspace or among those that were removed. It changes nothing
+    /// but what is kept for readers.
     pub(crate) fn with<R>(&self, mut work: impl FnMut(&mut Value) -> R) -> Option<R> {
         let keyspace = &self.keyspace;
         for _ in 0..MAX_LOOKS {

@@ -229,7 +229,8 @@ impl Db {
         Some((begun, id))
     }
 
-    /// Runs work on the value that has this reader, under a key of this hash.
+    /// Runs work on the value that has this reader, under a key of this hash. It changes nothing
+    /// but what is kept for readers.
     pub(super) fn with_captured<R>(
         &mut self,
         hash: u64,
@@ -237,7 +238,7 @@ impl Db {
         work: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
         let entry = self.table.find_mut(hash, |e| e.is_read_by(id))?;
-        Some(self.sums.change(entry, |entry| work(&mut entry.value)))
+        Some(self.sums.read(entry, work))
     }
 
     /// Whether there is an entry of this key that is alive at `now`.

@@ -58,4 +58,19 @@ impl DbSums {
         self.remove(before);
         result
     }
+
+    /// Lets a reader of an entry's value read on. Of its figures only the bytes that are kept for
+    /// readers change: to add up all arrays of a filter for each of them would take time that is
+    /// quadratic in their number.
+    pub(super) fn read<R>(&mut self, entry: &mut Entry, read: impl FnOnce(&mut Value) -> R) -> R {
+        let kept = |value: &Value| value.capture().memory_usage().cast_signed();
+        let before = kept(&entry.value);
+        let result = read(&mut entry.value);
+        let grown = kept(&entry.value) - before;
+        self.memory += grown;
+        if let Value::Filter(_) = entry.value {
+            self.filters = self.filters.grown(grown);
+        }
+        result
+    }
 }
