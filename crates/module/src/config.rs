@@ -25,12 +25,15 @@ use everbloom::{CuckooFilter, Layout};
 use everbloom_commands::number::{self, CAPACITY, EXPANSION, NumberError};
 use everbloom_commands::{CuckooDefaults, Defaults};
 
-use crate::raw::config::{self as host, Alias, NumberSetting, Setting, TextSetting};
+use crate::raw::config::{self as host, Alias, Follower, NumberSetting, Setting, TextSetting};
 use crate::raw::context::{Args, HostContext, LogLevel};
-use crate::raw::load::{is_valkey, machine_memory};
+use crate::raw::load::{is_valkey, memory_info};
 
 /// How much memory the machine has, in bytes.
 static MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The host's `maxmemory` in bytes; the greatest number if it has no limit or does not tell when it
+/// changes.
+static MAX_MEMORY: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Its value is the bits of a number.
 static ERROR_RATE: TextSetting = TextSetting::new(0.01_f64.to_bits(), rate_bits);
@@ -40,7 +43,7 @@ static INITIAL_SIZE: NumberSetting = NumberSetting::new(
 );
 static EXPANSION_FACTOR: NumberSetting =
     NumberSetting::new(2, (*EXPANSION.start() as i64, *EXPANSION.end() as i64));
-/// 0 means no limit.
+/// 0 means that memory is the limit.
 static MAX_FILTER_BYTES: NumberSetting = NumberSetting::new(0, (0, i64::MAX)).of_memory();
 /// The layout of filters that are created without a layout.
 static DEFAULT_LAYOUT: NumberSetting = NumberSetting::of_words(["classic", "blocked"]);
@@ -138,12 +141,13 @@ pub(crate) fn defaults() -> Defaults {
     }
 }
 
-/// How many bytes the bit arrays of one filter may take together, for clients. Without a limit that
-/// is the machine's memory: allocators promise more, and a process that uses it is killed.
+/// How many bytes the bit arrays of one filter may take together, for clients. At most the
+/// machine's memory: allocators promise more, and a process that uses it is killed. Without a limit
+/// also at most `maxmemory`: a host that evicts would remove every key for the filter, and then it.
 pub(crate) fn max_filter_bytes() -> u64 {
     let machine = MACHINE.load(Relaxed);
     match MAX_FILTER_BYTES.get() {
-        0 => machine,
+        0 => machine.min(MAX_MEMORY.load(Relaxed)),
         limit => machine.min(limit.unsigned_abs()),
     }
 }
@@ -156,7 +160,11 @@ pub(crate) fn redisbloom_compatible() -> bool {
 
 /// Registers the settings, with the values that [`read_arguments`] found. An error is for the log.
 pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
-    MACHINE.store(machine_memory(context).unwrap_or(u64::MAX), Relaxed);
+    if host::follow::<Memory>(context) {
+        Memory::settings_changed(context);
+    } else if let Some(machine) = memory_info(context).and_then(|memory| memory.machine) {
+        MACHINE.store(machine, Relaxed);
+    }
     if !host::available() {
         return Ok(());
     }
@@ -194,6 +202,18 @@ pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// How much memory there is, whatever the host's settings become.
+struct Memory;
+
+impl Follower for Memory {
+    fn settings_changed(context: &HostContext<'_>) {
+        if let Some(memory) = memory_info(context) {
+            MACHINE.store(memory.machine.unwrap_or(u64::MAX), Relaxed);
+            MAX_MEMORY.store(memory.limit.unwrap_or(u64::MAX), Relaxed);
+        }
+    }
 }
 
 /// Registers a name without the module's in front, by `register(true)`, if the host takes that;

@@ -8,9 +8,9 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use super::ffi::{
-    Apply, CommandFn, CommandHandle, CommandInfo, Ctx, Cursor, DefragCtx, Digest, GetNumber,
-    GetText, GetWord, InfoCtx, InfoFn, Io, KeyHandle, ServerInfo, SetNumber, SetText, SetWord, Str,
-    TimerFn, TypeHandle, TypeMethods,
+    Apply, CommandFn, CommandHandle, CommandInfo, Ctx, Cursor, DefragCtx, Digest, Event, EventFn,
+    GetNumber, GetText, GetWord, InfoCtx, InfoFn, Io, KeyHandle, ServerInfo, SetNumber, SetText,
+    SetWord, Str, TimerFn, TypeHandle, TypeMethods,
 };
 
 /// The function that finds the others: it writes the function of that name where the second
@@ -158,6 +158,8 @@ api! {
             GetWord, SetWord, Option<Apply>, *mut c_void
         ) -> c_int;
         load_configs: "LoadConfigs", fn(*mut Ctx) -> c_int;
+        // Of Redis 6.0, where it has no event of settings.
+        subscribe: "SubscribeToServerEvent", fn(*mut Ctx, Event, EventFn) -> c_int;
         // Redis 7.2 on.
         set_command_acl: "SetCommandACLCategories", fn(*mut CommandHandle, *const c_char) -> c_int;
         get_module_options_all: "GetModuleOptionsAll", fn() -> c_int;

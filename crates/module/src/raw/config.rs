@@ -10,7 +10,7 @@ use everbloom_commands::number::{NumberError, memory, within};
 
 use super::api::{api, c_str, c_text};
 use super::context::{HostContext, OwnedStr, bytes_of};
-use super::ffi::{CONFIG_MEMORY, CONFIG_UNPREFIXED, ERR, OK, Str};
+use super::ffi::{CONFIG_MEMORY, CONFIG_UNPREFIXED, Ctx, ERR, EVENT_CONFIG, Event, OK, Str};
 
 /// Whether the host is setting every setting for the first time: to what its file says, or to the
 /// default.
@@ -369,6 +369,30 @@ fn register_text<T: HostText>(
         )
     };
     registered == OK
+}
+
+/// What is done after `CONFIG SET` of any setting.
+pub(crate) trait Follower: 'static {
+    /// Looks at the host's settings.
+    fn settings_changed(host: &HostContext<'_>);
+}
+
+/// Calls [`Follower::settings_changed`] from now on. False when the host does not tell.
+pub(crate) fn follow<F: Follower>(context: &HostContext<'_>) -> bool {
+    unsafe extern "C" fn changed<F: Follower>(
+        ctx: *mut Ctx,
+        _event: Event,
+        _subevent: u64,
+        _data: *mut c_void,
+    ) {
+        // SAFETY: the host's context, which is valid during the call.
+        F::settings_changed(&unsafe { HostContext::new(ctx) });
+    }
+    let Some(subscribe) = api().subscribe else {
+        return false;
+    };
+    // SAFETY: a valid context, an event of the host and a function of its type.
+    unsafe { subscribe(context.raw(), EVENT_CONFIG, changed::<F>) == OK }
 }
 
 /// Has the host set all settings that are registered: to what its file says, or to the default.

@@ -68,6 +68,17 @@ pub(crate) const CONFIG_MEMORY: c_uint = 1 << 7;
 /// Redis's, from 8.0 on: the name stands without the module's in front.
 pub(crate) const CONFIG_UNPREFIXED: c_uint = 1 << 9;
 
+/// An event of the host and the version of its data.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Event {
+    pub(crate) id: u64,
+    pub(crate) version: u64,
+}
+/// Settings were changed by `CONFIG SET`.
+pub(crate) const EVENT_CONFIG: Event = Event { id: 16, version: 1 };
+pub(crate) type EventFn = unsafe extern "C" fn(*mut Ctx, Event, u64, *mut c_void);
+
 pub(crate) type CommandFn = unsafe extern "C" fn(*mut Ctx, *mut *mut Str, c_int) -> c_int;
 pub(crate) type TimerFn = unsafe extern "C" fn(*mut Ctx, *mut c_void);
 pub(crate) type InfoFn = unsafe extern "C" fn(*mut InfoCtx, c_int);

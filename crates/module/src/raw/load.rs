@@ -39,21 +39,35 @@ pub(crate) fn declare_options(context: &HostContext<'_>) {
     unsafe { (api().set_module_options)(context.raw(), options) };
 }
 
-/// How many bytes of memory the machine has, as the host says in INFO.
-pub(crate) fn machine_memory(context: &HostContext<'_>) -> Option<u64> {
+/// How much memory there is, in bytes.
+pub(crate) struct MemoryInfo {
+    /// Of the machine.
+    pub(crate) machine: Option<u64>,
+    /// The host's `maxmemory`, if it has a limit.
+    pub(crate) limit: Option<u64>,
+}
+
+/// How much memory there is, as the host says in INFO.
+pub(crate) fn memory_info(context: &HostContext<'_>) -> Option<MemoryInfo> {
     let api = api();
     // SAFETY: a valid context and a C string.
     let info = unsafe { (api.get_server_info)(context.raw(), c"memory".as_ptr()) };
     if info.is_null() {
         return None;
     }
-    let mut error = OK;
-    let field = c"total_system_memory".as_ptr();
-    // SAFETY: what the host gave, a C string and a place for an error.
-    let bytes = unsafe { (api.server_info_unsigned)(info, field, &raw mut error) };
+    let field = |name: &CStr| {
+        let mut error = OK;
+        // SAFETY: what the host gave, a C string and a place for an error.
+        let bytes = unsafe { (api.server_info_unsigned)(info, name.as_ptr(), &raw mut error) };
+        (error == OK && bytes > 0).then_some(bytes)
+    };
+    let found = MemoryInfo {
+        machine: field(c"total_system_memory"),
+        limit: field(c"maxmemory"),
+    };
     // SAFETY: what the host gave, which is not used hereafter.
     unsafe { (api.free_server_info)(context.raw(), info) };
-    (error == OK && bytes > 0).then_some(bytes)
+    Some(found)
 }
 
 /// Whether the host is Valkey.

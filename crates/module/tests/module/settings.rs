@@ -6,7 +6,8 @@ use std::process::Command;
 use everbloom_resp::Reply;
 
 use crate::support::{
-    Client, Host, elements, free_port, from_redis_7, host_program, is_valkey, module, version,
+    Client, Host, elements, free_port, from_redis_7, host_program, is_valkey, module, set, version,
+    wait_for,
 };
 
 /// A setting's value, under the name that the host gives it.
@@ -444,6 +445,48 @@ fn a_load_that_failed_can_be_repeated() {
     client.ok("SAVE");
     assert_eq!(client.number("COPY f g"), 1);
     assert_eq!(client.number("BF.EXISTS g x"), 1);
+}
+
+/// With a policy of eviction the host would remove every key for such a filter.
+#[test]
+fn a_filter_may_not_be_larger_than_the_memory_of_the_host() {
+    if !from_redis_7() {
+        return;
+    }
+    let settings = ["--maxmemory", "60mb", "--maxmemory-policy", "allkeys-lru"];
+    let Some(host) = Host::start(&settings) else {
+        return;
+    };
+    let mut client = host.client();
+    for key in 0..50 {
+        client.ok(&format!("SET key{key} x"));
+    }
+    let large = "BF.RESERVE large 0.01 750000000";
+    let cuckoo = "CF.RESERVE large 750000000";
+    for line in [large, cuckoo] {
+        let refused = client.error(line);
+        assert!(refused.contains("memory"), "{line}: {refused}");
+        client.ok("SET another x");
+        assert_eq!(client.number("DBSIZE"), 51, "{line}");
+    }
+    // A limit of the operator's own decides alone.
+    set(&mut client, "bf-max-filter-bytes", "1gb");
+    client.ok("CONFIG SET maxmemory-policy noeviction");
+    client.ok(large);
+    client.ok("DEL large");
+    set(&mut client, "bf-max-filter-bytes", "0");
+    client.error(large);
+    client.ok("CONFIG SET maxmemory 0");
+    client.ok(large);
+    client.ok("DEL large");
+    // Valkey frees in the background.
+    wait_for("memory", || {
+        client.info("used_memory").parse::<u64>().unwrap() < 40_000_000
+    });
+    client.ok("CONFIG SET maxmemory 50mb");
+    let refused = client.error(large);
+    assert!(refused.contains("Insufficient memory"), "{refused}");
+    client.ok("BF.RESERVE small 0.01 1000000");
 }
 
 #[test]
