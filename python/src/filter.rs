@@ -83,7 +83,11 @@ impl Filter for LayeredFilter {
     #[inline]
     fn insert(&mut self, item: &(impl Item + ?Sized), now: u64) -> Result<bool, InsertError> {
         self.advance_to(now)?;
-        Ok(self.insert(item))
+        // One that does not grow takes all items, as a filter of fixed size does.
+        match self.is_fixed() {
+            true => Ok(self.insert(item)),
+            false => self.try_insert(item),
+        }
     }
 
     fn insert_each(
@@ -93,8 +97,11 @@ impl Filter for LayeredFilter {
         emit: impl FnMut(bool),
     ) -> Result<(), InsertError> {
         self.advance_to(now)?;
-        self.insert_each(items, emit);
-        Ok(())
+        if self.is_fixed() {
+            self.insert_each(items, emit);
+            return Ok(());
+        }
+        self.insert_until_refused(items, emit)
     }
 }
 

@@ -77,3 +77,72 @@ def test_a_copy_without_memory_is_an_error(maker, room, tmp_path):
     program = [sys.executable, "-c", PROGRAM, maker, str(room)]
     ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
+
+
+GROWING = """
+import resource
+
+from everbloom import CuckooFilter, ScalableBloomFilter, WindowedBloomFilter
+
+before = resource.getrlimit(resource.RLIMIT_AS)
+
+
+def limit(room):
+    with open("/proc/self/statm") as pages:
+        taken = int(pages.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + room, before[1]))
+
+
+seen = ScalableBloomFilter(100_000, 1e-4)
+seen.add_many(range(100_000))
+limit(3_000_000)
+for first in range(100_000, 2_000_000, 100_000):
+    try:
+        new = seen.add_many(range(first, first + 100_000))
+    except MemoryError as error:
+        assert "bytes by which the filter must grow" in str(error), error
+        break
+    assert sum(new) > 99_900, sum(new)
+else:
+    raise AssertionError("the filter took memory that is not there")
+absent = next(i for i in range(10_000_000, 20_000_000) if i not in seen)
+for add in [seen.add, lambda item: seen.add_many([item]), lambda item: seen.update([item])]:
+    try:
+        add(absent)
+    except MemoryError:
+        continue
+    raise AssertionError("an item had no room, and no error")
+assert absent not in seen
+assert all(seen.contains_many(range(first)))
+resource.setrlimit(resource.RLIMIT_AS, before)
+assert seen.add(absent) and not seen.add(absent)
+
+window = WindowedBloomFilter(100_000_000, ticks=40)
+window.add("a", 0)
+limit(3_000_000)
+for add in [window.add, lambda item, now: window.add_many([item], now)]:
+    try:
+        add("b", 10)
+    except MemoryError:
+        continue
+    raise AssertionError("a generation had no memory, and no error")
+assert window.contains("a", 10) and not window.contains("b", 10)
+resource.setrlimit(resource.RLIMIT_AS, before)
+
+cuckoo = CuckooFilter(slots=2**20, expansion=64)
+cuckoo.update(["a"] * 4)
+limit(3_000_000)
+try:
+    cuckoo.add("a")
+except MemoryError:
+    pass
+else:
+    raise AssertionError("a table had no memory, and no error")
+assert cuckoo.count("a") == 4
+"""
+
+
+def test_growth_without_memory_is_an_error():
+    program = [sys.executable, "-c", GROWING]
+    ended = subprocess.run(program, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr

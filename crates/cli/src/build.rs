@@ -163,7 +163,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let digest = filter.digest();
     let tally = read(args, &sources, &digest, &shared, |chunk| {
-        filter.insert_all(chunk)
+        let inserted = filter.insert_all(chunk);
+        inserted.map_err(|error| {
+            Failure::ungrown(error).then(", and no filter was written; give a larger --capacity")
+        })
     })?;
     if let Some(code) = stopped() {
         return Ok(code);
@@ -201,7 +204,7 @@ fn read(
     sources: &[Source],
     digest: &Digest,
     shared: &Arc<Shared>,
-    mut take: impl FnMut(&Chunk),
+    mut take: impl FnMut(&Chunk) -> Result<(), Failure>,
 ) -> Result<Tally, Failure> {
     let mut pipeline = args.records.start(sources, digest, shared)?;
     let progress = Progress::of_input(input::sizes(sources).stored, args.quiet);
@@ -211,7 +214,7 @@ fn read(
         args.records.check(&chunk, tally.records, then)?;
         tally.records += chunk.ends.len() as u64;
         tally.keyless += chunk.keyless.len() as u64;
-        take(&chunk);
+        take(&chunk)?;
         pipeline.recycle(chunk);
         progress.update(shared.read.load(Ordering::Relaxed), || {
             format!("{} records", grouped(tally.records))
@@ -232,7 +235,7 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
         return Ok(capacity);
     }
     if !sources.iter().any(Source::is_stream) {
-        let tally = read(args, sources, &Digest::Count, shared, |_| ())?;
+        let tally = read(args, sources, &Digest::Count, shared, |_| Ok(()))?;
         shared.restart();
         return Ok((tally.records - tally.keyless).max(1));
     }

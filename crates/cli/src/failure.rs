@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 
-use everbloom::BuildError;
+use everbloom::{BuildError, InsertError};
 
 use crate::number::grouped;
 
@@ -71,6 +71,20 @@ impl Failure {
              --error-rate",
             grouped(capacity)
         ))
+    }
+
+    /// A filter that must grow for the next record, and cannot.
+    pub(crate) fn ungrown(error: InsertError) -> Self {
+        Self::Other(match error {
+            InsertError::OutOfMemory { bytes } => format!(
+                "the filter must grow, and there is no memory for the {} bytes",
+                grouped(bytes)
+            ),
+            InsertError::CannotGrow => {
+                "the filter must grow, and cannot keep its error rate then".to_owned()
+            }
+            InsertError::Full => error.to_string(),
+        })
     }
 
     /// A file or a folder that cannot be used.

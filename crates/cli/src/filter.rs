@@ -66,15 +66,16 @@ impl Writable {
         }
     }
 
-    pub(crate) fn insert_all(&mut self, chunk: &Chunk) {
+    pub(crate) fn insert_all(&mut self, chunk: &Chunk) -> Result<(), InsertError> {
         match self {
             Writable::Own(filter) => {
-                filter.insert_each(chunk.hashes.iter().map(|hash| Hashed(*hash)));
+                filter.insert_each(chunk.hashes.iter().map(|hash| Hashed(*hash)))
             }
             Writable::Dcso(filter) => {
                 for key in chunk.each_key() {
                     filter.insert(key);
                 }
+                Ok(())
             }
         }
     }
@@ -166,6 +167,20 @@ impl From<OwnFilter> for LayeredFilter {
     }
 }
 
+/// Inserts items, and calls `emit` with whether each is new. Stops at one for which the filter must
+/// grow and cannot. A filter of fixed size takes all of them; the summary warns.
+pub(crate) fn insert_growing(
+    filter: &mut LayeredFilter,
+    items: impl IntoIterator<Item = Hashed>,
+    emit: impl FnMut(bool),
+) -> Result<(), InsertError> {
+    if filter.is_fixed() {
+        filter.insert_each(items, emit);
+        return Ok(());
+    }
+    filter.insert_until_refused(items, emit)
+}
+
 /// Calls a method that both types have.
 macro_rules! either {
     ($filter:expr, $name:ident => $call:expr) => {
@@ -182,8 +197,17 @@ impl OwnFilter {
         either!(self, filter => filter.hasher())
     }
 
-    pub(crate) fn insert_each(&mut self, items: impl IntoIterator<Item = Hashed>) {
-        either!(self, filter => filter.insert_each(items, drop));
+    pub(crate) fn insert_each(
+        &mut self,
+        items: impl IntoIterator<Item = Hashed>,
+    ) -> Result<(), InsertError> {
+        match self {
+            OwnFilter::Fixed(filter) => {
+                filter.insert_each(items, drop);
+                Ok(())
+            }
+            OwnFilter::Growing(filter) => insert_growing(filter, items, drop),
+        }
     }
 
     /// Drops what is older than the window, if it has one of our clock.

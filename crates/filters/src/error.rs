@@ -108,15 +108,35 @@ pub enum InsertError {
     /// The filter does not grow and has reached its capacity; or it is a cuckoo filter without room
     /// for this item.
     Full,
-    /// The newest layer is full and no further one can be made: its error rate or its capacity
-    /// would be 0, it would be over a limit, or there is no memory.
+    /// The newest layer is full and there is no further one: its error rate would be too low, its
+    /// capacity cannot be counted, or it would be over a limit.
     CannotGrow,
+    /// The newest layer is full, and the allocator refused the memory of a further one.
+    OutOfMemory {
+        /// The bytes it would need.
+        bytes: u64,
+    },
 }
 
 messages! {
     InsertError {
         Full => "the filter is full";
         CannotGrow => "the filter cannot grow";
+        OutOfMemory { bytes } => "no memory for the {bytes} bytes by which the filter must grow";
+    }
+}
+
+impl InsertError {
+    /// A full filter needs a layer that cannot be made.
+    pub(crate) fn of_growth(error: BuildError) -> InsertError {
+        /// More than any processor can address, so such a size comes from forged parameters.
+        const UNADDRESSABLE: u64 = 1 << 57;
+        match error {
+            BuildError::OutOfMemory { bytes } if bytes < UNADDRESSABLE => {
+                InsertError::OutOfMemory { bytes }
+            }
+            _ => InsertError::CannotGrow,
+        }
     }
 }
 

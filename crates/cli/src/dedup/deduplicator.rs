@@ -46,7 +46,7 @@ impl Deduplicator {
             Err((written, _)) => whole(chunk, &self.keep, *written),
         };
         let keyless = chunk.keyless.partition_point(|record| *record < handled);
-        self.memory.remember(chunk, &self.new, handled - keyless);
+        let remembered = self.memory.remember(chunk, &self.new, handled - keyless);
         self.tally.records += self.keep.len() as u64;
         self.tally.kept += kept as u64;
         self.tally.keyless += chunk.keyless.partition_point(|r| *r < self.keep.len()) as u64;
@@ -56,6 +56,7 @@ impl Deduplicator {
             return Err(self.unprinted(chunk, handled, is_cut, error));
         }
         asked.map_err(|failure| self.unanswered(&failure, unknown))?;
+        remembered.map_err(|failure| self.ungrown(&failure))?;
         if self.keep.len() < chunk.ends.len() {
             let number = self.tally.records + 1;
             return Err(Failure::Other(format!(
@@ -66,9 +67,11 @@ impl Deduplicator {
         Ok(())
     }
 
-    /// Decides for each record. One without a key is no repeat, nor is one without an answer.
+    /// Decides for each record. One without a key is no repeat, nor is one for which a server gave
+    /// no answer. A filter of this process that gave none has no room: the run ends there.
     fn choose(&mut self, chunk: &Chunk) {
         let (repeated, strict) = (self.repeated, self.strict);
+        let is_local = matches!(self.memory, Memory::Local(_));
         self.keep.clear();
         if chunk.keyless.is_empty() && self.new.len() == chunk.ends.len() {
             self.keep
@@ -84,7 +87,11 @@ impl Deduplicator {
                 }
                 true
             } else {
-                new.next().copied().unwrap_or(true)
+                match new.next() {
+                    Some(is_new) => *is_new,
+                    None if is_local => return,
+                    None => true,
+                }
             };
             self.keep.push(is_new != repeated);
         }
@@ -112,7 +119,23 @@ impl Deduplicator {
         }
     }
 
+    /// The filter of this process has no room for a record. Those before it were handled.
+    fn ungrown(&self, failure: &Failure) -> Failure {
+        let remembered = match &self.memory {
+            Memory::Local(local) if local.lasts => ", and what was printed is remembered",
+            _ => "",
+        };
+        Failure::Other(format!(
+            "{failure}; the first {} records were handled{remembered}; a filter with a larger \
+             --capacity is smaller than one that grows",
+            self.tally.records
+        ))
+    }
+
     fn unanswered(&self, failure: &Failure, unknown: usize) -> Failure {
+        if matches!(self.memory, Memory::Local(_)) {
+            return self.ungrown(failure);
+        }
         let deed = if self.repeated {
             "not printed"
         } else {

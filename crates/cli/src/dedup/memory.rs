@@ -3,7 +3,7 @@
 use everbloom::host::LayeredFilter;
 
 use crate::failure::Failure;
-use crate::filter::now_ms;
+use crate::filter::{insert_growing, now_ms};
 
 use super::loss::Loss;
 use super::server::Server;
@@ -37,9 +37,18 @@ impl Memory {
     /// Remembers those of the first `count` keys that are new. Until then a filter that outlives
     /// the run does not know them: what was not printed must not be remembered. A server knows them
     /// already.
-    pub(super) fn remember(&mut self, chunk: &Chunk, new: &[bool], count: usize) {
-        if let Memory::Local(local) = self {
-            local.remember(chunk, new.get(..count).unwrap_or(new));
+    ///
+    /// Without room for all of them the filter holds more than it is made for: the records were
+    /// printed, so they are remembered. The error says that it cannot go on.
+    pub(super) fn remember(
+        &mut self,
+        chunk: &Chunk,
+        new: &[bool],
+        count: usize,
+    ) -> Result<(), Failure> {
+        match self {
+            Memory::Local(local) => local.remember(chunk, new.get(..count).unwrap_or(new)),
+            Memory::Server(_) => Ok(()),
         }
     }
 }
@@ -48,11 +57,11 @@ impl Local {
     fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) -> Result<(), Failure> {
         let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
         if !self.lasts {
-            self.filter.insert_each(hashes, |is_new| new.push(is_new));
-            return Ok(());
+            let inserted = insert_growing(&mut self.filter, hashes, |is_new| new.push(is_new));
+            return inserted.map_err(Failure::ungrown);
         }
         let forgotten = self.filter.advance_to(now_ms());
-        forgotten.map_err(|error| Failure::Other(error.to_string()))?;
+        forgotten.map_err(Failure::ungrown)?;
         let mut again = chunk.again.iter();
         self.filter.contains_each(hashes, |found| {
             let again = again.next().copied().unwrap_or(false);
@@ -61,15 +70,20 @@ impl Local {
         Ok(())
     }
 
-    fn remember(&mut self, chunk: &Chunk, new: &[bool]) {
+    fn remember(&mut self, chunk: &Chunk, new: &[bool]) -> Result<(), Failure> {
         // The rate with which they were asked for, or nearly.
         let count = new.iter().filter(|new| **new).count();
         self.loss.add(count, &self.filter);
         if !self.lasts {
-            return;
+            return Ok(());
         }
         let hashes = chunk.hashes.iter().zip(new);
         let hashes = hashes.filter_map(|(hash, new)| new.then_some(Hashed(*hash)));
-        self.filter.insert_each(hashes, drop);
+        let mut done = 0;
+        let inserted = insert_growing(&mut self.filter, hashes.clone(), |_| done += 1);
+        inserted.map_err(|error| {
+            self.filter.insert_each_into_newest(hashes.skip(done));
+            Failure::ungrown(error)
+        })
     }
 }

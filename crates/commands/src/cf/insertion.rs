@@ -108,6 +108,6 @@ fn allowed(context: &LazyContext<'_>, filter: &CuckooFilter, had: u64) -> u64 {
 fn refusal(error: InsertError) -> CommandError {
     match error {
         InsertError::Full => CommandError::CuckooFull,
-        InsertError::CannotGrow => CommandError::CuckooCannotGrow,
+        InsertError::CannotGrow | InsertError::OutOfMemory { .. } => CommandError::CuckooCannotGrow,
     }
 }

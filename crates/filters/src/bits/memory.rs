@@ -15,6 +15,15 @@ use super::pages::{self, HUGE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AllocError;
 
+/// Ends the program as the collections of the standard library do when there is no memory for this
+/// many bytes.
+#[cold]
+pub(crate) fn out_of_memory(bytes: u64) -> ! {
+    let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+    // More than a layout can have is an error of the size, long before this.
+    handle_alloc_error(Layout::array::<u8>(len).unwrap_or(Layout::new::<u8>()))
+}
+
 /// Passes bytes to `relocate`, which may move them; their number must not change.
 pub(crate) fn relocate(bytes: &mut Box<[u8]>, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
     let len = bytes.len();

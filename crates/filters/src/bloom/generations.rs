@@ -1,7 +1,7 @@
 //! The generations of a filter with a window: which layers count, and when new ones begin.
 
 use super::group::{self, is_one_at_most};
-use super::layered::LayeredFilter;
+use super::layered::{LayeredFilter, reserve_layer};
 use super::window::{Generation, MaybeWindow, Span, Window};
 use crate::error::InsertError;
 use crate::hash::item::Item;
@@ -145,10 +145,9 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             let dropped = self.layers.iter().take(outdated).map(Layer::bytes);
             let max_bytes = max_bytes.saturating_add(saturating_sum(dropped));
             let layer = newest.like(&size, max_bytes);
-            self.layers
-                .try_reserve(1)
-                .map_err(|_| InsertError::CannotGrow)?;
-            Some(layer.map_err(|_| InsertError::CannotGrow)?)
+            let layer = layer.map_err(InsertError::of_growth)?;
+            reserve_layer(&mut self.layers)?;
+            Some(layer)
         };
         if is_kept && let Some(newest) = window.kept.last_mut() {
             newest.layers = 0;

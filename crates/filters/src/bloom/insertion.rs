@@ -4,8 +4,9 @@ use core::convert::Infallible;
 use core::ops::ControlFlow;
 
 use super::group::{Group, is_one_at_most};
-use super::layered::LayeredFilter;
+use super::layered::{LayeredFilter, reserve_layer};
 use super::window::{MaybeWindow, Span};
+use crate::bits::memory;
 use crate::error::InsertError;
 use crate::hash::DoubleHash;
 use crate::hash::item::Item;
@@ -50,10 +51,69 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         items: impl IntoIterator<Item: Item>,
         mut emit: impl FnMut(bool),
     ) {
-        self.insert_groups(items.into_iter(), Self::insert_surely, |Ok(inserted)| {
+        let mut refusals = Refusals::default();
+        let insert = |filter: &mut Self, pair| {
+            let inserted = refusals.retry(|| filter.insert_new(pair, u64::MAX));
+            filter.insert_if_refused(pair, inserted)
+        };
+        self.insert_groups(items.into_iter(), insert, |Ok(inserted)| {
             emit(inserted == Inserted::New);
             ControlFlow::Continue(())
         });
+    }
+
+    /// [`insert_each`](Self::insert_each), which stops at an item for which the filter would have
+    /// to grow and cannot. The items before that one were inserted.
+    ///
+    /// ```
+    /// use everbloom::InsertError;
+    /// use everbloom::host::LayeredFilter;
+    /// let mut seen = LayeredFilter::builder().capacity(1).fixed().build()?;
+    /// let mut new = Vec::new();
+    /// let refused = seen.insert_until_refused(["a", "a", "b"], |is_new| new.push(is_new));
+    /// assert_eq!((refused, new), (Err(InsertError::Full), vec![true, false]));
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`try_insert`](Self::try_insert).
+    pub fn insert_until_refused(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        mut emit: impl FnMut(bool),
+    ) -> Result<(), InsertError> {
+        let mut outcome = Ok(());
+        self.try_insert_each(items, u64::MAX, |inserted| match inserted {
+            Ok(inserted) => {
+                emit(inserted == Inserted::New);
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                outcome = Err(error);
+                ControlFlow::Break(())
+            }
+        });
+        outcome
+    }
+
+    /// Inserts each item without making room: the newest layer may hold more than its capacity
+    /// then, and the error rate rises. For items that must be remembered although the filter could
+    /// not grow.
+    ///
+    /// ```
+    /// use everbloom::host::LayeredFilter;
+    /// let mut seen = LayeredFilter::builder().capacity(1).build()?;
+    /// seen.insert_each_into_newest(["a", "b"]);
+    /// assert!(seen.contains("b") && seen.layers().len() == 1 && seen.len() == 2);
+    /// # Ok::<(), everbloom::BuildError>(())
+    /// ```
+    pub fn insert_each_into_newest(&mut self, items: impl IntoIterator<Item: Item>) {
+        let insert = |filter: &mut Self, pair| {
+            filter.insert_into_newest(pair);
+            Ok::<(), Infallible>(())
+        };
+        self.insert_groups(items.into_iter(), insert, |_| ControlFlow::Continue(()));
     }
 
     /// Calls `emit` with what [`try_insert`](Self::try_insert) of each item in turn has done; when
@@ -80,7 +140,9 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         max_layer_bytes: u64,
         emit: impl FnMut(Result<Inserted, InsertError>) -> ControlFlow<()>,
     ) {
-        let insert = |filter: &mut Self, pair| filter.insert_new(pair, max_layer_bytes);
+        let mut refusals = Refusals::default();
+        let insert =
+            |filter: &mut Self, pair| refusals.retry(|| filter.insert_new(pair, max_layer_bytes));
         self.insert_groups(items.into_iter(), insert, emit);
     }
 
@@ -216,11 +278,25 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         Ok(())
     }
 
-    /// As [`insert_new`](Self::insert_new), into the newest layer when there is no room.
+    /// As [`insert_new`](Self::insert_new), for callers without an error.
     #[inline]
     fn insert_surely(&mut self, pair: DoubleHash) -> Result<(), Infallible> {
-        if self.insert_new(pair, u64::MAX).is_err() {
-            self.insert_into_newest(pair);
+        let inserted = self.insert_new(pair, u64::MAX);
+        self.insert_if_refused(pair, inserted)
+    }
+
+    /// Inserts a refused item into the newest layer, unless there was no memory: this ends the
+    /// program, as it does for a vector. Otherwise the filter would take new items for known ones.
+    #[inline]
+    fn insert_if_refused(
+        &mut self,
+        pair: DoubleHash,
+        inserted: Result<(), InsertError>,
+    ) -> Result<(), Infallible> {
+        match inserted {
+            Ok(()) => {}
+            Err(InsertError::OutOfMemory { bytes }) => memory::out_of_memory(bytes),
+            Err(InsertError::Full | InsertError::CannotGrow) => self.insert_into_newest(pair),
         }
         Ok(())
     }
@@ -274,14 +350,43 @@ impl<W: MaybeWindow> LayeredFilter<W> {
                 size.map(BlockedSize::as_layer)
             }
         };
-        let layer = size.and_then(|size| newest.like(&size, max_bytes).ok());
-        let layer = layer.ok_or(InsertError::CannotGrow)?;
-        self.layers
-            .try_reserve_exact(1)
-            .map_err(|_| InsertError::CannotGrow)?;
+        let size = size.ok_or(InsertError::CannotGrow)?;
+        let layer = newest
+            .like(&size, max_bytes)
+            .map_err(InsertError::of_growth)?;
+        reserve_layer(&mut self.layers)?;
         self.layers.push(layer);
         self.note_growth();
         Ok(())
+    }
+}
+
+/// What a group of items that found no room was told. Each try to make room computes a size and
+/// asks the allocator, so it is repeated after 1, 2, 4, 8, ... refused items.
+#[derive(Default)]
+struct Refusals {
+    count: u64,
+    last: Option<InsertError>,
+}
+
+impl Refusals {
+    /// Inserts an item, or refuses it as the one before. A filter that had no room still has none
+    /// until a layer is made.
+    #[inline]
+    fn retry(
+        &mut self,
+        insert: impl FnOnce() -> Result<(), InsertError>,
+    ) -> Result<(), InsertError> {
+        let refused = match self.last {
+            Some(error) if !self.count.is_power_of_two() => Err(error),
+            _ => insert(),
+        };
+        self.last = refused.err();
+        self.count = match refused {
+            Ok(()) => 0,
+            Err(_) => self.count.saturating_add(1),
+        };
+        refused
     }
 }
 

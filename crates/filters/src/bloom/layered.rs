@@ -16,6 +16,7 @@ use super::options::Options;
 use super::stats::Stats;
 use super::window::{Generation, MaybeWindow, Window};
 use crate::bits::memory::spilled;
+use crate::error::InsertError;
 use crate::hash::item::Item;
 use crate::hash::item_hash::ItemHash;
 use crate::hash::valkey::ValkeyBloom;
@@ -263,6 +264,13 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             .rev()
             .any(|layer| layer.contains(pair))
     }
+}
+
+/// Makes room for one more layer in the chain.
+pub(super) fn reserve_layer(layers: &mut SmallVec<[Layer; 1]>) -> Result<(), InsertError> {
+    let bytes = (layers.len() as u64 + 1).saturating_mul(size_of::<Layer>() as u64);
+    let reserved = layers.try_reserve_exact(1);
+    reserved.map_err(|_| InsertError::OutOfMemory { bytes })
 }
 
 impl From<BloomFilter> for LayeredFilter {

@@ -53,8 +53,12 @@ impl ScalableBloomFilter {
 
     /// Inserts an item; true when it is new: [`contains`](Self::contains) was false before.
     ///
-    /// A filter that cannot grow, or must not, still takes the item: lookups find it, and the error
-    /// rate rises. [`try_insert`](Self::try_insert) returns an error instead.
+    /// A filter that must not grow, or for which there is no further layer (see
+    /// [`InsertError::CannotGrow`]), still takes the item: lookups find it, and the error rate
+    /// rises. Without memory for a layer the program ends, as with [`Vec::push`].
+    /// [`try_insert`](Self::try_insert) returns an error instead, in all three cases.
+    ///
+    /// [`Vec::push`]: alloc::vec::Vec::push
     #[inline]
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> bool {
         self.0.insert(item)
@@ -82,6 +86,29 @@ impl ScalableBloomFilter {
     /// [Example](BloomFilter::insert_each).
     pub fn insert_each(&mut self, items: impl IntoIterator<Item: Item>, emit: impl FnMut(bool)) {
         self.0.insert_each(items, emit);
+    }
+
+    /// [`try_insert`](Self::try_insert) of each item in turn, until one is refused; the items
+    /// before that one were inserted. It reads ahead in the iterator.
+    ///
+    /// ```
+    /// # use everbloom::ScalableBloomFilter;
+    /// let mut seen = ScalableBloomFilter::new(1000, 0.001);
+    /// let mut new = Vec::new();
+    /// seen.try_insert_each(["a", "b", "a"], |is_new| new.push(is_new))?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), everbloom::InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`try_insert`](Self::try_insert).
+    pub fn try_insert_each(
+        &mut self,
+        items: impl IntoIterator<Item: Item>,
+        emit: impl FnMut(bool),
+    ) -> Result<(), InsertError> {
+        self.0.insert_until_refused(items, emit)
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn.

@@ -1,13 +1,12 @@
 //! A filter that forgets.
 
 use alloc::boxed::Box;
-use core::ops::ControlFlow;
 
-use super::insertion::Inserted;
 use super::layered::LayeredFilter;
 use super::sets::UnionError;
 use super::stats::Stats;
 use super::window::Window;
+use crate::bits::memory::out_of_memory;
 use crate::error::InsertError;
 use crate::hash::Key;
 use crate::hash::item::Item;
@@ -70,8 +69,10 @@ impl WindowedBloomFilter {
     /// Inserts an item at a time; true when the filter did not have it in its window. Either way,
     /// the item is remembered from now on.
     ///
-    /// Without memory for a new generation or layer the item is still taken, nothing is forgotten
-    /// and the error rate rises.
+    /// Without memory for a new generation or layer the program ends, as with [`Vec::push`];
+    /// [`try_insert_at`](Self::try_insert_at) returns an error instead.
+    ///
+    /// [`Vec::push`]: alloc::vec::Vec::push
     ///
     /// ```
     /// # use everbloom::{Span, WindowedBloomFilter};
@@ -81,10 +82,34 @@ impl WindowedBloomFilter {
     /// assert!(seen.contains_at("a", 160) && !seen.contains_at("a", 176));
     /// ```
     pub fn insert_at<T: Item + ?Sized>(&mut self, item: &T, now: u64) -> bool {
-        if self.0.advance_to(now).is_err() {
-            self.0.prolong(now);
+        match self.0.advance_to(now) {
+            Ok(_) => {}
+            Err(InsertError::OutOfMemory { bytes }) => out_of_memory(bytes),
+            // There is no size for another generation, so this one goes on.
+            Err(InsertError::Full | InsertError::CannotGrow) => self.0.prolong(now),
         }
         self.0.insert(item)
+    }
+
+    /// [`insert_at`](Self::insert_at), or an error.
+    ///
+    /// ```
+    /// # use everbloom::{Span, WindowedBloomFilter};
+    /// let mut seen = WindowedBloomFilter::new(1000, 0.01, Span::Ticks(60));
+    /// assert_eq!(seen.try_insert_at("a", 7), Ok(true));
+    /// assert_eq!(seen.try_insert_at("a", 8), Ok(false));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no new generation or layer for the item, which is not inserted then.
+    pub fn try_insert_at<T: Item + ?Sized>(
+        &mut self,
+        item: &T,
+        now: u64,
+    ) -> Result<bool, InsertError> {
+        self.0.advance_to(now)?;
+        self.0.try_insert(item)
     }
 
     /// [`insert_at`](Self::insert_at) for each item in turn, faster than one by one. Calls `emit`
@@ -106,22 +131,10 @@ impl WindowedBloomFilter {
         &mut self,
         items: impl IntoIterator<Item: Item>,
         now: u64,
-        mut emit: impl FnMut(bool),
+        emit: impl FnMut(bool),
     ) -> Result<(), InsertError> {
         self.0.advance_to(now)?;
-        let mut outcome = Ok(());
-        self.0
-            .try_insert_each(items, u64::MAX, |inserted| match inserted {
-                Ok(inserted) => {
-                    emit(inserted == Inserted::New);
-                    ControlFlow::Continue(())
-                }
-                Err(error) => {
-                    outcome = Err(error);
-                    ControlFlow::Break(())
-                }
-            });
-        outcome
+        self.0.insert_until_refused(items, emit)
     }
 
     /// Whether the item was inserted within the window: false is certain, true may be an error.

@@ -368,18 +368,15 @@ impl CuckooFilter {
             0 => return Err(InsertError::Full),
             expansion => buckets_of(self.buckets(), expansion, number),
         };
-        let buckets = buckets.filter(|buckets| {
-            let slots = buckets.get().checked_mul(self.bucket_size.into());
-            let bytes = slots.and_then(|slots| slots.checked_add(Self::BYTES_BESIDE_SLOTS));
-            bytes.is_some_and(|bytes| bytes <= max_bytes) && number < MAX_TABLES
-        });
         let buckets = buckets.ok_or(InsertError::CannotGrow)?;
-        self.tables
-            .try_reserve_exact(1)
-            .map_err(|_| InsertError::CannotGrow)?;
+        let slots = buckets.get().checked_mul(self.bucket_size.into());
+        let bytes = slots.and_then(|slots| slots.checked_add(Self::BYTES_BESIDE_SLOTS));
+        let allowed = bytes.filter(|bytes| *bytes <= max_bytes && number < MAX_TABLES);
+        let bytes = allowed.ok_or(InsertError::CannotGrow)?;
+        let refused = InsertError::OutOfMemory { bytes };
+        self.tables.try_reserve_exact(1).map_err(|_| refused)?;
         let table = Table::empty(buckets, self.bucket_size);
-        self.tables
-            .push(table.map_err(|_| InsertError::CannotGrow)?);
+        self.tables.push(table.map_err(|_| refused)?);
         Ok(number)
     }
 

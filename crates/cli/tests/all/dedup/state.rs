@@ -287,7 +287,7 @@ fn what_was_not_printed_is_not_remembered() {
     let state = path(&folder, "half.bloom");
     let output = path(&folder, "output");
     let limit = "trap '' XFSZ; ulimit -f 1001; exec \"$@\" > \"$OUT\"";
-    let args = ["-q", "-c", "1000", "-e", "1e-12", "--state", &state, &input];
+    let args = ["-q", "-c", "1000", "-e", "1e-10", "--state", &state, &input];
     let mut command = Command::new("sh");
     command
         .args(["-c", limit, "sh", EVERBLOOM, "dedup"])
@@ -431,4 +431,56 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     assert_eq!(on_terminal(&["--quiet"]), "");
     let piped = with_input(&[], "a\n");
     assert!(!piped.stderr.contains(" read, "), "{}", piped.stderr);
+}
+
+/// A filter whose second layer takes more memory than there is.
+fn with_a_huge_expansion() -> Vec<u8> {
+    let builder = ScalableBloomFilter::builder().capacity(1000);
+    let builder = builder.error_rate(0.0001).expansion(1_000_000);
+    builder.build().unwrap().to_bytes()
+}
+
+#[test]
+fn a_filter_that_cannot_grow_ends_the_run_and_the_state_knows_what_was_printed() {
+    let folder = folder("dedup-ungrown");
+    let state = file(&folder, "seen.bloom", with_a_huge_expansion());
+    let text = lines(5, 20_000, 1_000_000);
+    let limited = |args: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 2000000 && exec \"$@\"", "sh", EVERBLOOM]);
+        command.args(args);
+        let input = text.clone();
+        run_with_input(&mut command, move |stdin| stdin.write_all(input.as_bytes()))
+    };
+    let outcome = limited(&["dedup", "--state", &state]);
+    refused(
+        &outcome,
+        &[
+            "no memory for the",
+            "bytes",
+            "what was printed is remembered",
+        ],
+    );
+    let printed = &outcome.stdout;
+    let expected = first_seen(&text, &mut HashSet::new());
+    assert!(printed.lines().count() > 1000 && expected.starts_with(printed.as_str()));
+    let again = with_input(&["--state", &state, "--count", "-q"], printed.as_str());
+    assert_eq!(again.success(), "0\n");
+
+    // A filter file is written whole or not at all.
+    let before = fs::read(&state).unwrap();
+    let outcome = limited(&["build", "--append", &state]);
+    refused(&outcome, &["no memory for the", "no filter was written"]);
+    assert_eq!(fs::read(&state).unwrap(), before);
+}
+
+/// A layer has at least an error rate of 1e-13, so few of them keep one of 1e-12.
+#[test]
+fn a_filter_without_a_further_layer_ends_the_run_at_the_record() {
+    let text = lines(6, 100_000, 1_000_000_000);
+    let outcome = with_input(&["-c", "1000", "-e", "1e-12"], text.as_str());
+    refused(&outcome, &["cannot keep its error rate", "--capacity"]);
+    let printed = &outcome.stdout;
+    assert!(printed.lines().count() > 10_000);
+    assert!(first_seen(&text, &mut HashSet::new()).starts_with(printed.as_str()));
 }
