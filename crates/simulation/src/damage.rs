@@ -82,7 +82,7 @@ impl LogFile {
     fn unit_before_another(&self, number: usize) -> Option<(usize, usize, bool)> {
         let last = self.units.len().checked_sub(1).filter(|last| *last > 0)?;
         let transactions = self.transactions.partition_point(|unit| *unit < last);
-        let unit = match number % 2 == 0 && transactions > 0 {
+        let unit = match number.is_multiple_of(2) && transactions > 0 {
             true => self.transactions[transactions - 1 - number / 2 % transactions],
             false => number / 2 % last,
         };

@@ -237,14 +237,9 @@ impl Op {
                 all
             }
             Op::DumpRestore(from, to) => words(&[&"#", &"DUMP", from, &"and RESTORE as", to]),
-            Op::ScanDump(from, to) => words(&[&"#", &"SCANDUMP", from, &"and LOADCHUNK as", to]),
-            Op::Forge(from, to, _) => words(&[
-                &"#",
-                &"SCANDUMP",
-                from,
-                &"and LOADCHUNK with a forged header as",
-                to,
-            ]),
+            Op::ScanDump(from, to) | Op::Forge(from, to, _) => {
+                words(&[&"#", &"SCANDUMP", from, &"and LOADCHUNK as", to])
+            }
             Op::Other(line) => line
                 .split(' ')
                 .map(|word| word.as_bytes().to_vec())
