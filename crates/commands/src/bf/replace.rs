@@ -1,5 +1,7 @@
 //! BF.CLEAR, BF.MERGE and BF.SHRINK: commands that make a filter anew. RedisBloom has none of them.
 
+use std::collections::HashSet;
+
 use super::reserve::capacity_of;
 use crate::args::Args;
 use crate::context::LazyContext;
@@ -26,32 +28,31 @@ pub fn clear(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> 
 
 /// `BF.MERGE destination source [source ...]`
 ///
-/// A destination that does not exist is made like the first source.
+/// A destination that does not exist is made like the first source. A source that is named several
+/// times, and the destination among the sources, is merged once.
 pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
     allowed(context, MERGE)?;
     let (destination, sources) = slots.split_first().ok_or(CommandError::NotFound)?;
     for slot in sources {
         slot.required()?;
     }
-    let sources = sources.iter().filter_map(|slot| slot.lenient());
     let first = match destination {
-        ReadSlot::Missing => sources.clone().next().ok_or(CommandError::NotFound)?,
-        slot => slot.required()?,
+        ReadSlot::Missing => sources.first().copied().unwrap_or(ReadSlot::Missing),
+        slot => *slot,
     };
-    let bytes = [first].into_iter().chain(sources.clone());
-    let bytes = bytes.fold(0_u64, |sum, filter| sum.saturating_add(filter.stream_len()));
+    let first = first.required()?;
+    let filters = each_once(first, sources)?;
+    let bytes = filters.iter().map(|filter| filter.stream_len());
+    let bytes = bytes.fold(0_u64, u64::saturating_add);
     if bytes > context.max_new_filter_bytes() {
         return Err(CommandError::InsufficientMemory.into());
     }
     if let Some(now) = context.clock() {
-        check_clock([first].into_iter().chain(sources.clone()), now)?;
+        check_clock(filters.iter().copied(), now)?;
     }
     let mut merged = first.empty_like().map_err(CommandError::from)?;
     let (mut expected, asked) = (0.0, first.error_rate());
-    let own = [first]
-        .into_iter()
-        .filter(|_| destination.lenient().is_some());
-    for source in own.chain(sources) {
+    for source in filters {
         expected = merged.union(source).map_err(differs)?;
     }
     // What a log says was merged once.
@@ -64,6 +65,25 @@ pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> 
         )));
     }
     Ok((merged, Reply::OK))
+}
+
+/// This filter and those of the slots, each once. One key has one filter, so filters at the same
+/// address are one.
+fn each_once<'f>(
+    first: &'f LayeredFilter,
+    slots: &[ReadSlot<'f>],
+) -> Result<Vec<&'f LayeredFilter>, CommandError> {
+    let (mut known, mut once) = (HashSet::new(), Vec::new());
+    let most = slots.len().saturating_add(1);
+    let reserved = known.try_reserve(most).is_ok() && once.try_reserve_exact(most).is_ok();
+    if !reserved {
+        return Err(CommandError::OutOfMemory);
+    }
+    let named = [first]
+        .into_iter()
+        .chain(slots.iter().filter_map(|slot| slot.lenient()));
+    once.extend(named.filter(|filter| known.insert(std::ptr::from_ref(*filter))));
+    Ok(once)
 }
 
 /// Refuses windows that a merge cannot unite yet.

@@ -56,6 +56,22 @@ fn a_merged_filter_has_the_items_of_all() {
     assert!(replayed.dumps() == keys.dumps());
 }
 
+/// A source counts once, for the memory and for its items, however often it is named.
+#[test]
+fn a_source_that_is_named_again_is_merged_once() {
+    let mut keys = Keyspace::default();
+    for key in ["a", "b"] {
+        keys.say(&format!("BF.RESERVE {key} 0.01 1000 LAYOUT BLOCKED SEED 7"));
+        add(&mut keys, key, 0..300);
+    }
+    keys.context.max_filter_bytes = 3 * keys.filter("a").stream_len();
+    assert_eq!(keys.say("BF.MERGE once a b"), "+OK");
+    assert_eq!(keys.say("BF.MERGE again a b a b b a"), "+OK");
+    assert!(keys.filter("again") == keys.filter("once"));
+    assert_eq!(keys.say("BF.MERGE a a b a"), "+OK");
+    assert!(keys.filter("a") == keys.filter("once"));
+}
+
 #[test]
 fn a_merge_that_would_err_too_often_is_refused() {
     let mut keys = Keyspace::default();

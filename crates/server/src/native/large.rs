@@ -5,6 +5,7 @@
 //! reads a value as it was at one moment, while other commands change it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -214,19 +215,20 @@ pub fn replace(
     let context = call.context();
     let values = gather(values_of(call, locked.read()).map(Ok))?;
     let filters = values.iter().flatten();
-    let bytes = filters
-        .clone()
-        .fold(0_u64, |sum, value| sum.saturating_add(value.stream_len()));
+    let (names, places) = each_once(call.command.keys.of(call.args))?;
+    let distinct = names.iter().filter_map(|(_, place)| *values.get(*place)?);
+    let bytes = distinct.fold(0_u64, |sum, value| sum.saturating_add(value.stream_len()));
     // What holds something else is refused at once. Copies take as much memory as the new filter.
     let are_bloom = filters
         .clone()
         .all(|value| matches!(value, Value::Filter(Filter::Bloom(_))));
     let have_room = bytes <= context.free_bytes / 2;
     if reads_bits && are_bloom && have_room && call.leaves(bytes) {
-        let keys = call.command.keys.of(call.args);
+        let sources = names.iter();
         let making = Making {
             holds: Arc::clone(&call.server.holds),
-            sources: gather(keys.map(|name| Ok((Source::new(call, name), None))))?,
+            sources: gather(sources.map(|(name, _)| Ok((Source::new(call, name), None))))?,
+            places,
             function,
             context,
             is_again: false,
@@ -237,6 +239,30 @@ pub fn replace(
     let slots = gather(values.iter().map(|value| Ok(read_slot(*value))))?;
     let made = function(&context.into(), call.args, &slots)?;
     Ok(store(call, locked, made))
+}
+
+/// Names without repetition, each with the place at which it is first; and for each of all names its
+/// number among these.
+type Distinct<'n> = (Vec<(&'n [u8], usize)>, Vec<usize>);
+
+/// Finds names that repeat. A command may name one key many times.
+fn each_once<'n>(names: impl Iterator<Item = &'n [u8]>) -> Result<Distinct<'n>, Reply> {
+    let mut numbers = HashMap::new();
+    let mut distinct: Vec<(&[u8], usize)> = Vec::new();
+    let places = names.enumerate().map(|(place, name)| {
+        numbers.try_reserve(1).map_err(|_| error::out_of_memory())?;
+        let next = numbers.len();
+        let number = *numbers.entry(name).or_insert(next);
+        if number == next {
+            distinct
+                .try_reserve(1)
+                .map_err(|_| error::out_of_memory())?;
+            distinct.push((name, place));
+        }
+        Ok(number)
+    });
+    let places = gather(places)?;
+    Ok((distinct, places))
 }
 
 /// The values of all keys of a command.
@@ -265,8 +291,10 @@ fn store(
 struct Making {
     /// The keys that are held, of all such work.
     holds: Arc<Holds>,
-    /// The keys, and copies of what they hold.
+    /// The keys, each once, and copies of what they hold.
     sources: Vec<(Source, Option<Copied>)>,
+    /// Of each key that the command names, its number among these.
+    places: Vec<usize>,
     function: ReplaceFn,
     context: Context,
     /// Whether it is made again. If the filters change all the same, it is made under the locks.
@@ -287,8 +315,8 @@ impl Making {
                 }
             }
             let copied = self.copy();
-            let slots = self.sources.iter();
-            let slots = slots.map(|(_, copy)| Ok(read_slot(copy.as_ref().map(Copied::value))));
+            let slots = self.places.iter();
+            let slots = slots.map(|place| Ok(read_slot(self.copy_at(*place).map(Copied::value))));
             let slots = copied
                 .and_then(|()| gather(slots).map_err(|_| OutOfMemory))
                 .ok();
@@ -298,6 +326,12 @@ impl Making {
                 Making::finish(&mut making, &mut made, call, locked)
             }))
         })
+    }
+
+    /// The copy of what the key of that number holds; `None` if it holds nothing.
+    fn copy_at(&self, number: usize) -> Option<&Copied> {
+        let (_, copied) = self.sources.get(number)?;
+        copied.as_ref()
     }
 
     /// Copies what the keys hold, or brings the copies up to date.
@@ -322,8 +356,8 @@ impl Making {
         locked: &mut Locked<'_>,
     ) -> Result<Outcome, Reply> {
         let is_current = |making: &Making| {
-            let mut pairs = making.sources.iter().zip(values_of(call, locked.read()));
-            pairs.all(|((_, copied), value)| match (copied, value) {
+            let mut pairs = making.places.iter().zip(values_of(call, locked.read()));
+            pairs.all(|(place, value)| match (making.copy_at(*place), value) {
                 (Some(copied), Some(value)) => copied.is_current(value),
                 (None, None) => true,
                 _ => false,
@@ -635,10 +669,11 @@ mod tests {
     }
 
     /// Commands that make a filter of large ones: before one, what makes its destination.
-    const MAKERS: [(&str, &str); 5] = [
+    const MAKERS: [(&str, &str); 6] = [
         ("DEL new", "BF.MERGE new f g"),
         ("COPY f new REPLACE", "BF.MERGE new g f"),
         ("COPY f new REPLACE", "BF.MERGE new new"),
+        ("COPY f new REPLACE", "BF.MERGE new f g f g new f"),
         ("COPY f new REPLACE", "BF.SHRINK new 100000"),
         ("DEL new", "BF.MERGE new v w"),
     ];
