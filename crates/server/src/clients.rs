@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tracing::warn;
 
 use everbloom_store::clock::Now;
 
@@ -58,6 +59,10 @@ pub struct Client {
     pub created: u64,
     /// The state that changes.
     pub state: Mutex<ClientState>,
+    /// Bytes that its buffers take.
+    memory: AtomicUsize,
+    /// Whether it is never closed because of its memory.
+    no_evict: AtomicBool,
     active: AtomicU64,
     killed: AtomicBool,
     wake: Notify,
@@ -81,6 +86,8 @@ impl Client {
             laddr,
             created: now.ms,
             state: Mutex::new(state),
+            memory: AtomicUsize::new(0),
+            no_evict: AtomicBool::new(false),
             active: AtomicU64::new(now.ms),
             killed: AtomicBool::new(false),
             wake: Notify::new(),
@@ -101,6 +108,16 @@ impl Client {
     /// idle.
     pub fn set_busy(&self) {
         self.active.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Records how many bytes its buffers take.
+    pub fn set_memory(&self, bytes: usize) {
+        self.memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Sets whether it is never closed because of its memory. Its memory does not count then.
+    pub fn set_no_evict(&self, on: bool) {
+        self.no_evict.store(on, Ordering::Relaxed);
     }
 
     /// Asks the connection to close after its current work.
@@ -175,6 +192,36 @@ impl Clients {
         for client in list.open.values() {
             client.kill();
         }
+    }
+
+    /// Asks the connections that hold most to close, until the others hold at most `most` bytes.
+    /// Returns how many these are.
+    pub fn evict(&self, most: u64) -> usize {
+        let list = self.list.lock();
+        let open = list.open.values();
+        let counted =
+            |client: &&Arc<Client>| !client.is_killed() && !client.no_evict.load(Ordering::Relaxed);
+        let mut open: Vec<(u64, &Arc<Client>)> = open
+            .filter(counted)
+            .map(|client| (client.memory.load(Ordering::Relaxed) as u64, client))
+            .collect();
+        let mut held: u64 = open.iter().map(|(bytes, _)| bytes).sum();
+        if held <= most {
+            return 0;
+        }
+        open.sort_unstable_by_key(|(bytes, _)| *bytes);
+        let mut evicted = 0;
+        while let Some((bytes, client)) = open.pop_if(|_| held > most) {
+            warn!(
+                "disconnected {}: it holds {bytes} bytes, and all clients {held}, more than \
+                 maxmemory-clients",
+                client.addr
+            );
+            client.kill();
+            held -= bytes;
+            evicted += 1;
+        }
+        evicted
     }
 
     /// Removes a connection.

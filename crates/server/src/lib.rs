@@ -30,6 +30,7 @@ mod limits;
 mod locked;
 mod native;
 mod net;
+mod reply_limit;
 mod server;
 mod session;
 mod slot;

@@ -173,6 +173,18 @@ impl Server {
         used
     }
 
+    /// Closes the clients that hold most, if all clients hold more than `maxmemory-clients`.
+    pub fn limit_clients(&self, settings: &Settings) {
+        let most = settings.maxmemory_clients.max_bytes(settings.maxmemory);
+        if let Some(most) = most
+            && self.stats.buffers.load(Ordering::Relaxed) > most
+        {
+            let evicted = self.clients.evict(most) as u64;
+            let count = &self.stats.evicted_clients;
+            count.fetch_add(evicted, Ordering::Relaxed);
+        }
+    }
+
     /// Whether the memory in use exceeds `maxmemory`, or the system has no more.
     pub fn over_memory_limit(&self, settings: &Settings) -> bool {
         memory::is_short() || settings.maxmemory > 0 && self.used_memory() > settings.maxmemory

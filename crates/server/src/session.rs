@@ -100,8 +100,9 @@ pub struct Session {
     pub silent: bool,
     /// The position in the journal after the last change of this connection.
     pub written: u64,
-    /// Whether EXEC is running: the shards of the queued commands are locked already.
-    pub executing: bool,
+    /// While EXEC runs, the bytes of its replies so far: the shards of the queued commands are
+    /// locked already.
+    pub executing: Option<usize>,
     /// Whether to close the connection once the replies so far are sent.
     pub closing: bool,
 }
@@ -118,7 +119,7 @@ impl Session {
             watches: None,
             silent: false,
             written: 0,
-            executing: false,
+            executing: None,
             closing: false,
         }
     }

@@ -313,6 +313,7 @@ async fn keep_house(server: Arc<Server>) {
         sampler.tick(&server.workers, &server.stats);
         was_short = look_after_memory(was_short);
         tokio::time::sleep(period(&settings)).await;
+        server.limit_clients(&server.config.snapshot());
         if server.store.health.is_loading() {
             continue;
         }

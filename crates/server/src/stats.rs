@@ -177,6 +177,8 @@ pub struct ServerStats {
     pub rejected_connections: AtomicU64,
     /// Expired keys removed.
     pub expired_keys: AtomicU64,
+    /// Connections closed because all clients held more than `maxmemory-clients`.
+    pub evicted_clients: AtomicU64,
     /// The peak memory of keys and buffers.
     pub peak_memory: AtomicU64,
     /// Bytes that the buffers of connections take now.
@@ -206,6 +208,7 @@ impl ServerStats {
             &self.connections,
             &self.rejected_connections,
             &self.expired_keys,
+            &self.evicted_clients,
             &self.protocol_errors,
         ] {
             counter.store(0, Ordering::Relaxed);

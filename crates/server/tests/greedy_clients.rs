@@ -146,11 +146,12 @@ fn a_client_over_the_hard_limit_of_its_replies_is_disconnected() {
     let _alone = ALONE.lock();
     let running = server(Settings::default());
     let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
-    set(&mut other, "large", 3 * MEGABYTE);
+    set(&mut other, "large", 500_000);
     let limit = ["normal 2mb 0 0"];
     let reply = other.call(&["CONFIG", "SET", "client-output-buffer-limit", limit[0]]);
     assert_eq!(reply, Reply::OK);
-    greedy.send(&["GET", "large"]);
+    let sent = requests(8, &["GET", "large"]);
+    greedy.stream.write_all(&sent).unwrap();
     assert_eq!(greedy.try_reply(), None);
     other.ok("PING");
 }
@@ -409,4 +410,235 @@ fn bits_of_a_pipeline_or_a_transaction_stay_within_maxmemory() {
         let keys = client.number("DBSIZE");
         assert_eq!(usize::try_from(keys).unwrap(), set);
     }
+}
+
+/// Sends a request that names a key many times.
+fn send_list(client: &mut Client, command: &str, key: &str, times: usize) {
+    let mut args = vec![command];
+    args.resize(times + 1, key);
+    client.send(&args);
+}
+
+/// A short request asks for any number of bytes.
+#[test]
+fn a_reply_over_the_limits_is_refused_before_it_takes_memory() {
+    let _alone = ALONE.lock();
+    let running = limited(100);
+    let (mut greedy, mut other) = (Client::of(&running), Client::of(&running));
+    set(&mut other, "large", 5 * MEGABYTE);
+    let resident_before = resident();
+    send_list(&mut greedy, "MGET", "large", 100);
+    let refused = greedy.reply();
+    let text = refused.as_error().expect("it was not refused");
+    assert!(
+        text.starts_with("ERR the reply would be larger than"),
+        "{text}"
+    );
+    // Several in a transaction come to as much. They have run, so there is no error to tell.
+    greedy.ok("MULTI");
+    for _ in 0..20 {
+        send_list(&mut greedy, "MGET", "large", 8);
+        assert_eq!(greedy.reply(), Reply::simple("QUEUED"));
+    }
+    greedy.ok("SET done 1");
+    greedy.send(&["EXEC"]);
+    assert_eq!(greedy.try_reply(), None);
+    assert_eq!(other.text("GET done"), "1");
+    let mut greedy = Client::of(&running);
+    for command in ["COMMAND INFO", "COMMAND DOCS"] {
+        let mut args: Vec<&str> = command.split(' ').collect();
+        args.resize(200_000, "bf.reserve");
+        greedy.send(&args);
+        assert!(greedy.reply().is_error(), "{command}");
+    }
+    let grown = resident().saturating_sub(resident_before);
+    assert!(grown < 160 * MEGABYTE, "{grown} bytes more");
+    send_list(&mut greedy, "MGET", "large", 8);
+    assert_eq!(greedy.reply().into_elements().unwrap().len(), 8);
+}
+
+/// Of a string of 3 MB, with a limit of 2 MB.
+#[test]
+fn a_value_over_the_hard_limit_is_refused_before_it_is_copied() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    let mut state = 1_u64;
+    let random: Vec<u8> = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 56) as u8
+    })
+    .take(3 * MEGABYTE)
+    .collect();
+    client.call(&[&b"SET"[..], b"large", &random]);
+    client.ok("BF.RESERVE filter 0.01 4000000 NONSCALING");
+    let limit = "normal 2mb 0 0";
+    client.call(&["CONFIG", "SET", "client-output-buffer-limit", limit]);
+    for line in [
+        "GET large",
+        "GETRANGE large 0 -1",
+        "DUMP large",
+        "MGET large none",
+        "SET large short GET",
+        "GETDEL large",
+        "GETEX large",
+        "BF.SCANDUMP filter 1",
+    ] {
+        let refused = client.line(line);
+        let refused = refused.as_error().unwrap_or("it is answered");
+        assert!(
+            refused.contains("client-output-buffer-limit"),
+            "{line}: {refused}"
+        );
+    }
+    // The payload of zeros is short.
+    assert!(client.line("DUMP filter").as_bytes().is_some());
+    assert_eq!(client.number("STRLEN large"), 3_000_000);
+}
+
+#[test]
+fn values_read_together_are_those_of_one_moment() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let (mut reader, mut writer) = (Client::of(&running), Client::of(&running));
+    let write = |client: &mut Client, letter: u8| {
+        let (long, short) = (vec![letter; 600_000], vec![letter; 10]);
+        let args: [&[u8]; 7] = [b"MSET", b"a", &long, b"b", &short, b"c", &long];
+        assert_eq!(client.call(&args), Reply::OK);
+    };
+    write(&mut writer, b'a');
+    let writing = thread::spawn(move || {
+        for letter in (b'a'..=b'z').cycle().take(200) {
+            write(&mut writer, letter);
+        }
+        writer
+    });
+    while !writing.is_finished() {
+        let reply = reader.line("MGET a none b c a").into_elements().unwrap();
+        let texts: Vec<_> = reply.iter().map(Reply::as_bytes).collect();
+        let [Some(a), None, Some(b), Some(c), Some(again)] = texts[..] else {
+            panic!("{} values", texts.len());
+        };
+        assert!(a == c && a == again && a.len() == 600_000 && b.len() == 10);
+        assert!(a.iter().all(|byte| *byte == b[0]));
+    }
+    let mut client = writing.join().unwrap();
+    client.ok("HELLO 3");
+    let reply = client.line("MGET none a a").into_elements().unwrap();
+    assert_eq!(reply[0], Reply::Null);
+    assert_eq!(reply[2].as_bytes().unwrap().len(), 600_000);
+}
+
+/// Clients of which each sends most of a long argument and stops.
+fn sending(running: &everbloom_server::Running, clients: usize, len: usize) -> Vec<Client> {
+    let head = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n", 2 * len);
+    let part = vec![b'x'; len];
+    (0..clients)
+        .map(|_| {
+            let mut client = Client::of(running);
+            // It may be closed meanwhile.
+            let _ = client.stream.write_all(head.as_bytes());
+            let _ = client.stream.write_all(&part);
+            client
+        })
+        .collect()
+}
+
+#[test]
+fn the_clients_that_hold_most_are_closed_above_maxmemory_clients() {
+    let _alone = ALONE.lock();
+    for (limit, most) in [("", 68_000_000), ("20mb", 21_000_000), ("75%", 76_000_000)] {
+        let running = limited(100);
+        let mut other = Client::of(&running);
+        if !limit.is_empty() {
+            other.ok(&format!("CONFIG SET maxmemory-clients {limit}"));
+        }
+        let mut kept = Client::of(&running);
+        kept.ok("MULTI");
+        kept.ok("SET kept 1");
+        let resident_before = resident();
+        let held = sending(&running, 20, 15 * MEGABYTE);
+        wait_for("they hold no more than the limit", || {
+            used_memory(&mut other) < most
+        });
+        let evicted: usize = other.info("evicted_clients").parse().unwrap();
+        assert!((15..20).contains(&evicted), "{limit}: {evicted}");
+        let grown = resident().saturating_sub(resident_before);
+        assert!(grown < 200 * MEGABYTE, "{limit}: {grown} bytes more");
+        // Whoever holds little goes on.
+        assert_eq!(kept.line("EXEC"), Reply::Array(vec![Reply::OK]));
+        drop(held);
+    }
+}
+
+#[test]
+fn clients_are_kept_below_the_limit_and_without_one_and_if_they_ask_for_it() {
+    let _alone = ALONE.lock();
+    let running = limited(100);
+    let mut other = Client::of(&running);
+    let mut own = sending(&running, 1, 30 * MEGABYTE);
+    wait_for("the bytes are counted", || {
+        used_memory(&mut other) > 30 * MEGABYTE
+    });
+    other.ok("CONFIG SET maxmemory-clients 0");
+    own.extend(sending(&running, 4, 30 * MEGABYTE));
+    wait_for("the bytes are counted", || {
+        used_memory(&mut other) > 140 * MEGABYTE
+    });
+    assert_eq!(other.info("evicted_clients"), "0");
+    let mut asks = Client::of(&running);
+    asks.ok("CLIENT NO-EVICT ON");
+    let head = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n", 40 * MEGABYTE);
+    asks.stream.write_all(head.as_bytes()).unwrap();
+    asks.stream.write_all(&vec![b'x'; 39 * MEGABYTE]).unwrap();
+    // A lower limit closes clients that are silent, too.
+    other.ok("CONFIG SET maxmemory-clients 10mb");
+    wait_for("they are closed", || other.info("evicted_clients") == "5");
+    other.ok("CONFIG SET maxmemory 0");
+    asks.stream.write_all(&vec![b'x'; MEGABYTE]).unwrap();
+    asks.stream.write_all(b"\r\n").unwrap();
+    assert_eq!(asks.reply(), Reply::OK);
+}
+
+/// Clients that write and then fill the memory: what was acknowledged is there.
+#[test]
+fn acknowledged_writes_of_a_client_that_is_closed_for_its_memory_are_kept() {
+    let _alone = ALONE.lock();
+    let running = limited(100);
+    let mut other = Client::of(&running);
+    other.ok("CONFIG SET maxmemory-clients 10mb");
+    let writers = (0..8).map(|number| {
+        let mut client = Client::of(&running);
+        thread::spawn(move || {
+            let mut acknowledged = 0;
+            let value = vec![b'x'; 3 * MEGABYTE];
+            for item in 0.. {
+                let (key, item) = (format!("filter{number}"), format!("item{item}"));
+                let mut sent = requests(1, &["BF.ADD", &key, &item]);
+                encode_request(&[&b"ECHO"[..], &value], &mut sent);
+                if client.stream.write_all(&sent).is_err() || item == "item200" {
+                    break;
+                }
+                match client.try_reply() {
+                    Some(reply) if !reply.is_error() => acknowledged += 1,
+                    _ => break,
+                }
+                if client.try_reply().is_none() {
+                    break;
+                }
+            }
+            (number, acknowledged)
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    for writer in writers {
+        let (number, acknowledged) = writer.join().unwrap();
+        for item in 0..acknowledged {
+            let line = format!("BF.EXISTS filter{number} item{item}");
+            assert_eq!(other.number(&line), 1, "{line}");
+        }
+    }
+    assert_ne!(other.info("evicted_clients"), "0");
 }

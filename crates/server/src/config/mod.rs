@@ -2,12 +2,14 @@
 //!
 //! - [`settings`]: the settings as typed values
 //! - [`parameter`]: each setting's name, how it is read and how it is shown
+//! - [`ClientMemory`]: how many bytes all clients together may hold
 //! - [`output_limit`]: how many bytes of replies a client may leave unread
 //! - [`text`]: numbers, amounts of memory, quoted words
 //! - [`load()`]: a file in the format of redis.conf, and the command line
 //! - [`rewrite()`]: the settings back into their file, and [`explained`] in a new one
 //! - [`foreign`]: the settings of Redis that this server does not support
 
+mod client_memory;
 pub mod foreign;
 mod load;
 pub mod output_limit;
@@ -24,6 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+pub use client_memory::ClientMemory;
 pub use load::{Loaded, load};
 pub use rewrite::{explained, rewrite};
 pub use settings::Settings;

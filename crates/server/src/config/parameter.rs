@@ -9,6 +9,7 @@ use everbloom_store::Fsync;
 use tokio_rustls::rustls::ALL_VERSIONS;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
+use super::client_memory::ClientMemory;
 pub use super::row::Parameter;
 use super::row::{access, settings};
 use super::settings::{AuthClients, Settings, TlsVersions};
@@ -79,6 +80,12 @@ pub const PARAMETERS: &[Parameter] = settings! {
     "maxclients": special(|s| s.maxclients.to_string(), set_maxclients);
     /// Refuse writes above this much memory, for example 4gb. 0 means no limit.
     "maxmemory": memory(maxmemory, 0, i64::MAX);
+    /// Above this much memory for all clients, disconnect those that hold most: bytes, or
+    /// percent of maxmemory (never less than 64 MiB). 0 means no limit.
+    "maxmemory-clients": special(
+        |s| s.maxmemory_clients.show(),
+        |s, text| ClientMemory::read(text).map(|limit| s.maxmemory_clients = limit)
+    );
     /// Only noeviction: filters are never evicted.
     "maxmemory-policy": special(
         |_| "noeviction".into(),

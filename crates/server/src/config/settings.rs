@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use everbloom_commands::context::{CuckooDefaults, Defaults};
 use tokio_rustls::rustls::{ALL_VERSIONS, SupportedProtocolVersion};
 
+use super::client_memory::ClientMemory;
 use super::output_limit::OutputLimits;
 
 /// Every setting. The default is a server in memory only, which reads and writes no file;
@@ -49,6 +50,8 @@ pub struct Settings {
     pub client_query_buffer_limit: usize,
     /// Maximum bytes of unread replies.
     pub client_output_buffer_limit: OutputLimits,
+    /// Maximum bytes that all clients hold together.
+    pub maxmemory_clients: ClientMemory,
     /// Commands slower than this many microseconds are logged; negative = none.
     pub slowlog_log_slower_than: i64,
     /// Entries that the slow log keeps.
@@ -101,6 +104,7 @@ impl Default for Settings {
             proto_max_bulk_len: 512 << 20,
             client_query_buffer_limit: 1 << 30,
             client_output_buffer_limit: OutputLimits::default(),
+            maxmemory_clients: ClientMemory::Percent(50),
             slowlog_log_slower_than: 10_000,
             slowlog_max_len: 128,
             hz: 10,

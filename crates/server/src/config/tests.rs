@@ -46,6 +46,7 @@ fn other_value(name: &str) -> Option<&'static str> {
         "protected-mode" => "no",
         "requirepass" | "logfile" => "a \"b\" # c",
         "maxmemory" | "bf-max-filter-bytes" => "123456",
+        "maxmemory-clients" => "5%",
         "proto-max-bulk-len" | "client-query-buffer-limit" => "2097152",
         "client-output-buffer-limit" => "normal 1 2 3 slave 268435456 67108864 60 pubsub 4 5 6",
         "bf-error-rate" => "0.0010",
@@ -139,7 +140,8 @@ fn every_field_can_be_set() {
         bf, cf, bind, port, unixsocket, unixsocketperm, tcp_backlog, tcp_keepalive, timeout,
         metrics_port, metrics_bind,
         io_threads, protected_mode, requirepass, maxclients, maxmemory, proto_max_bulk_len,
-        client_query_buffer_limit, client_output_buffer_limit, slowlog_log_slower_than,
+        client_query_buffer_limit, client_output_buffer_limit, maxmemory_clients,
+        slowlog_log_slower_than,
         slowlog_max_len, hz, loglevel, logfile, log_format, bf_error_rate_text, bf_max_filter_bytes,
         enable_debug_command, enable_protected_configs; data, tls, config_file, max_maxclients
     );

@@ -18,6 +18,7 @@ use crate::config::Settings;
 use crate::error;
 use crate::locked::Locked;
 use crate::native::table::registry;
+use crate::reply_limit::{self, REPLY_TOO_LARGE};
 use crate::session::{Queued, Session};
 
 /// Runs the commands queued since MULTI. Returns the reply if none of them ran.
@@ -70,16 +71,17 @@ fn run_all(
     locked: &mut Locked<'_>,
     answers: &mut Encoded<'_>,
 ) {
-    let (unsent, most) = (answers.out.len(), max_bytes(call));
+    let unsent = answers.out.len();
+    let most = reply_limit::of_list(call.server, call.settings);
     let mut over = false;
     let mut newer = None;
     locked.record.begin_transaction();
-    call.session.executing = true;
     answers.array(queued.len());
     for (row, queued) in rows(queued) {
         let settings = newer.as_deref().unwrap_or(call.settings);
-        run(call, settings, row, queued, locked, answers);
-        over |= answers.lacks_memory || answers.out.len() - unsent > most;
+        call.session.executing = Some(answers.out.len() - unsent);
+        over |= run(call, settings, row, queued, locked, answers);
+        over |= answers.lacks_memory || (answers.out.len() - unsent) as u64 > most;
         if over {
             answers.out.truncate(unsent);
         }
@@ -87,28 +89,11 @@ fn run_all(
             newer = Some(call.server.config.snapshot());
         }
     }
-    call.session.executing = false;
+    call.session.executing = None;
     locked.record.end_transaction();
     if over {
         hang_up(call.session);
     }
-}
-
-/// The maximum bytes of a transaction's replies, which are sent as one.
-fn max_bytes(call: &Call<'_>) -> usize {
-    match call.settings.client_output_buffer_limit.normal.hard {
-        0 => default_max_bytes(call.server.free_memory(call.settings)),
-        most => most,
-    }
-}
-
-/// The limit if the settings have none: a part of the free memory.
-fn default_max_bytes(free: u64) -> usize {
-    const MIN_BYTES: usize = 64 << 20;
-    // The replies are in memory twice while their buffer is doubled.
-    usize::try_from(free / 4)
-        .unwrap_or(usize::MAX)
-        .max(MIN_BYTES)
 }
 
 /// Ends a connection without the reply, as Redis does: the transaction has run.
@@ -132,6 +117,7 @@ pub fn discarded(call: &mut Call<'_>, reason: &Reply) -> Reply {
     ))
 }
 
+/// Runs a queued command. Returns whether its reply would be too large.
 fn run(
     call: &mut Call<'_>,
     settings: &Settings,
@@ -139,9 +125,10 @@ fn run(
     queued: &Queued,
     locked: &mut Locked<'_>,
     answers: &mut Encoded<'_>,
-) {
+) -> bool {
     let Ok(args) = queued.words() else {
-        return answers.reply(error::out_of_memory());
+        answers.reply(error::out_of_memory());
+        return false;
     };
     let start = answers.out.len();
     let mut inner = Call {
@@ -162,6 +149,7 @@ fn run(
     let refused = refused.or_else(|| lacks_memory().then(error::out_of_memory));
     let result = || run::run(&mut inner, locked, answers).map(Outcome::into_reply);
     let reply = refused.or_else(result);
+    let is_too_large = reply.as_ref().and_then(Reply::as_error) == Some(REPLY_TOO_LARGE);
     if let Some(reply) = reply {
         // HELLO may have changed it.
         answers.protocol = inner.session.protocol;
@@ -175,6 +163,7 @@ fn run(
     }
     let (slowlog, what) = (&call.server.slowlog, (row.flags, &*args));
     slowlog.note(settings, &call.session.client, call.now, took, what);
+    is_too_large
 }
 
 /// All keys of the queued commands.
@@ -189,16 +178,4 @@ fn footprint(call: &Call<'_>, queued: &[Queued]) -> Result<Footprint, TryReserve
         }
     }
     Ok(footprint)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::default_max_bytes;
-
-    #[test]
-    fn replies_may_take_a_quarter_of_the_free_memory_and_always_64_mib() {
-        assert_eq!(default_max_bytes(0), 64 << 20);
-        assert_eq!(default_max_bytes(256 << 20), 64 << 20);
-        assert_eq!(default_max_bytes(8 << 30), 2 << 30);
-    }
 }

@@ -27,8 +27,8 @@ pub const SUBCOMMANDS: &[Command] = rows! {
     /// Return information about client connections, of a TYPE or with some IDs.
     subcommand("client|list", -2, list)
         .since("2.4.0").flags(&[ADMIN]).usage("[TYPE <type> | ID <id> [...]]"),
-    /// Accepted without an effect: no client is evicted.
-    subcommand("client|no-evict", 3, on_or_off).since("7.0.0").flags(&[ADMIN]).usage("(ON|OFF)"),
+    /// Set whether this connection stays however much memory all clients hold.
+    subcommand("client|no-evict", 3, no_evict).since("7.0.0").flags(&[ADMIN]).usage("(ON|OFF)"),
     /// Accepted without an effect: no key is evicted.
     subcommand("client|no-touch", 3, on_or_off).since("7.2.0").usage("(ON|OFF)"),
     /// Set client meta attr: the library's name or version.
@@ -93,6 +93,13 @@ fn set_info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     Ok(Reply::OK)
 }
 
+fn no_evict(call: &mut Call<'_>) -> Result<Reply, Reply> {
+    let reply = on_or_off(call)?;
+    let is_on = call.args().next_bytes()?.eq_ignore_ascii_case(b"ON");
+    call.session.client.set_no_evict(is_on);
+    Ok(reply)
+}
+
 fn on_or_off(call: &mut Call<'_>) -> Result<Reply, Reply> {
     match call.args().next_bytes()?.to_ascii_uppercase().as_slice() {
         b"ON" | b"OFF" => Ok(Reply::OK),
@@ -141,6 +148,8 @@ fn list(call: &mut Call<'_>) -> Result<Reply, Reply> {
             .as_ref()
             .is_none_or(|ids| ids.binary_search(&client.id).is_ok());
         if chosen && !client.is_killed() {
+            let more = client.state.lock().name_bytes() + MAX_LINE_BYTES;
+            call.check_list_reply(text.len().saturating_add(more))?;
             describe(&client, call.now, &mut text)?;
         }
     }

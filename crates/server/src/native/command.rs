@@ -148,9 +148,15 @@ impl Described {
 fn asked(call: &Call<'_>) -> Result<Vec<Option<Described>>, Reply> {
     match call.args().rest() {
         [] => gather(all(call.registry).map(|found| Ok(Some(found)))),
-        names => gather(names.iter().map(|n| Ok(find(call.registry, n)))),
+        names => {
+            call.check_list_reply(names.len().saturating_mul(MAX_DESCRIBED_BYTES))?;
+            gather(names.iter().map(|n| Ok(find(call.registry, n))))
+        }
     }
 }
+
+/// More bytes than the description of a command takes in memory, with its subcommands.
+const MAX_DESCRIBED_BYTES: usize = 16 << 10;
 
 fn info(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let describe = |found: Option<Described>| found.map_or(Reply::Null, |found| found.describe());

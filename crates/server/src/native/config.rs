@@ -82,7 +82,7 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
     // Two clients must not turn the log at the same time. EXEC holds keys, and may not turn it.
     let turns = changes.iter().any(|it| it.0.name == "appendonly");
     let turning = &call.server.config.turning;
-    let _turning = (turns && !call.session.executing).then(|| turning.lock());
+    let _turning = (turns && call.session.executing.is_none()).then(|| turning.lock());
     // Nothing is applied before all of it is known to be valid.
     let before = call.server.config.snapshot();
     let mut after = Settings::clone(&before);
@@ -110,7 +110,7 @@ pub fn is_let(session: &Session, word: &str) -> bool {
 }
 
 fn turn_log(call: &Call<'_>, on: bool) -> Result<(), String> {
-    if call.session.executing {
+    if call.session.executing.is_some() {
         return Err("not allowed inside a transaction".into());
     }
     jobs::turn_log(&call.server.store, on).map_err(|problem| {

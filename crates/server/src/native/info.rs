@@ -340,6 +340,7 @@ fn statistics(report: &Report<'_>, out: &mut Fields) {
     );
     out.put("rejected_connections", load(&stats.rejected_connections));
     out.put("expired_keys", load(&stats.expired_keys));
+    out.put("evicted_clients", load(&stats.evicted_clients));
     out.put("keyspace_hits", total(|w| w.keyspace_hits.get()));
     out.put("keyspace_misses", total(|w| w.keyspace_misses.get()));
     out.put("total_error_replies", total(|w| w.errors.get()));

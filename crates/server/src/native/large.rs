@@ -24,6 +24,7 @@ use super::{Call, Selected, bulk, error, gather};
 use crate::call::{Done, Outcome, Work};
 use crate::holds::{Hold, Holds};
 use crate::locked::Locked;
+use crate::reply_limit::{self, REPLY_TOO_LARGE};
 use crate::server::Server;
 use crate::slot::read_slot;
 
@@ -41,6 +42,10 @@ pub fn read(
         (Selected::Payload, Some(value)) => value.stream_len(),
         _ => 0,
     };
+    // A payload may be much shorter than the value: its own limit ends it.
+    if let Selected::Bytes(..) = selected {
+        call.check_value_reply(bytes)?;
+    }
     if call.leaves(bytes) {
         let source = Source::new(call, name);
         let work = move |args: &[&[u8]]| source.answer(|value| select(args, value), payloads);
@@ -391,15 +396,20 @@ impl Making {
 #[derive(Clone, Copy)]
 struct Payloads {
     compression: bool,
-    /// Their maximum length.
+    /// Their maximum length in a request.
+    longest: usize,
+    /// Their maximum length in a reply.
     most: usize,
 }
 
 impl Payloads {
     fn of(call: &Call<'_>) -> Self {
+        let longest = call.settings.proto_max_bulk_len;
+        let most = usize::try_from(reply_limit::of_value(call.settings)).unwrap_or(usize::MAX);
         Payloads {
             compression: call.settings.data.rdbcompression,
-            most: call.settings.proto_max_bulk_len,
+            longest,
+            most: most.min(longest),
         }
     }
 
@@ -419,10 +429,11 @@ impl Payloads {
 
     fn refusal(self, problem: DumpError, is_filter: bool) -> Reply {
         match problem {
+            DumpError::TooLong if self.most < self.longest => Reply::error(REPLY_TOO_LARGE),
             DumpError::TooLong if is_filter => Reply::error(format!(
                 "ERR the payload would be longer than proto-max-bulk-len ({} bytes), so that no \
                  RESTORE could take it; BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces",
-                self.most
+                self.longest
             )),
             DumpError::TooLong => error::string_too_long(),
             DumpError::OutOfMemory => Reply::error(format!("ERR {problem}")),

@@ -97,7 +97,7 @@ fn start(
     if job.is_running() {
         return Err(Reply::error(running));
     }
-    let begun = match call.session.executing {
+    let begun = match call.session.executing.is_some() {
         true => Err(JobError::Busy),
         false => begin(&call.server.store),
     };

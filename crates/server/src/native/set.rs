@@ -96,7 +96,8 @@ impl<'a> Options<'a> {
 }
 
 /// Answers with the string of a key, or a null.
-fn answer(answers: &mut dyn Answers, text: Option<&[u8]>) -> Result<(), Reply> {
+fn answer(call: &Call<'_>, answers: &mut dyn Answers, text: Option<&[u8]>) -> Result<(), Reply> {
+    call.check_value_reply(text.map_or(0, <[u8]>::len) as u64)?;
     match text {
         None => answers.reply(Reply::Null),
         Some(text) if answers.text(text) => {}
@@ -119,7 +120,7 @@ fn set(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Res
     let kept = present.and_then(|entry| entry.expires_at());
     let value = is_set.then(|| new_text(text)).transpose()?;
     match (options.get, is_set) {
-        (true, _) => answer(answers, old)?,
+        (true, _) => answer(call, answers, old)?,
         (false, true) => answers.reply(Reply::OK),
         (false, false) => answers.reply(Reply::Null),
     }
@@ -174,14 +175,14 @@ fn getset(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> 
     let (key, text) = (call.key(args.next_bytes()?), args.next_bytes()?);
     let old = text_of(call.look_up(view.read(), key))?;
     let value = new_text(text)?;
-    answer(answers, old)?;
+    answer(call, answers, old)?;
     store(view, key, text, value, None);
     Ok(())
 }
 
 fn getdel(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> Result<(), Reply> {
     let key = call.key(call.args().next_bytes()?);
-    answer(answers, text_of(call.look_up(view.read(), key))?)?;
+    answer(call, answers, text_of(call.look_up(view.read(), key))?)?;
     if view.entry(key).delete() {
         view.log(key.db, &[b"DEL", key.name]);
     }
@@ -199,7 +200,7 @@ fn getex(call: &Call<'_>, view: &mut Locked<'_>, answers: &mut dyn Answers) -> R
         None => None,
     };
     let expires = entry.is_some_and(|entry| entry.expires_at().is_some());
-    answer(answers, text)?;
+    answer(call, answers, text)?;
     if let Some(at) = until {
         set_expiry(call, view, key, at);
     } else if options.persist && expires {

@@ -70,12 +70,23 @@ fn get(_: &[&[u8]], value: Option<&Value>) -> Result<Selected, Reply> {
 }
 
 fn mget(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
-    let keys = call.args().rest();
+    let keys = call.args().rest().iter();
     let text = |key: &&[u8]| text_of(call.look_up(view, call.key(key))).ok().flatten();
-    let texts = keys
+    let texts: Vec<Option<&[u8]>> = gather(keys.map(|key| Ok(text(key))))?;
+    let bytes = texts
         .iter()
-        .map(|key| text(key).map_or(Ok(Reply::Null), bulk));
-    Ok(Reply::Array(gather(texts)?))
+        .fold(0, |sum: usize, text| sum.saturating_add(bytes_of(*text)));
+    call.check_list_reply(bytes)?;
+    let texts = texts.iter();
+    Ok(Reply::Array(gather(
+        texts.map(|text| text.map_or(Ok(Reply::Null), bulk)),
+    )?))
+}
+
+/// At least the bytes that a string takes in a reply.
+fn bytes_of(text: Option<&[u8]>) -> usize {
+    const FRAMING: usize = 32;
+    text.map_or(0, <[u8]>::len).saturating_add(FRAMING)
 }
 
 fn mset(call: &Call<'_>, view: &mut Locked<'_>) -> Result<Reply, Reply> {

@@ -47,17 +47,49 @@ fn name_matches(entry: &Entry, pattern: Option<&[u8]>) -> bool {
     })
 }
 
+/// The names in a reply.
+struct Names<'c> {
+    call: &'c Call<'c>,
+    list: Vec<Reply>,
+    /// Bytes that they take in memory.
+    bytes: usize,
+    /// At so many bytes the limit of a reply is checked again.
+    checked: usize,
+}
+
+impl<'c> Names<'c> {
+    fn new(call: &'c Call<'c>) -> Self {
+        Names {
+            call,
+            list: Vec::new(),
+            bytes: 0,
+            checked: 0,
+        }
+    }
+
+    /// Adds the name of an entry, if the reply does not become too large.
+    fn add(&mut self, entry: &Entry) -> Result<(), Reply> {
+        const CHECK_BYTES: usize = 1 << 20;
+        self.bytes += entry.key().len() + 2 * size_of::<Reply>();
+        if self.bytes >= self.checked {
+            self.call.check_list_reply(self.bytes)?;
+            self.checked = self.bytes + CHECK_BYTES;
+        }
+        append(&mut self.list, Reply::bulk(entry.key()))
+    }
+}
+
 fn keys(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
     let pattern = pattern(call.args().next_bytes()?);
-    let mut names = Vec::new();
+    let mut names = Names::new(call);
     for index in 0..SHARDS {
         view.with_shard(index, |shard| {
             let entries = shard.db(call.session.db).iter(call.now.ms);
             let mut found = entries.filter(|(_, entry)| name_matches(entry, pattern));
-            found.try_for_each(|entry| append(&mut names, name(entry)))
+            found.try_for_each(|(_, entry)| names.add(entry))
         })?;
     }
-    Ok(Reply::Array(names))
+    Ok(Reply::Array(names.list))
 }
 
 fn db_size(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
@@ -97,18 +129,16 @@ fn scan(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
         let name = entry.value.type_name().as_bytes();
         name.eq_ignore_ascii_case(wanted)
     };
-    let (mut found, mut listed) = (Vec::new(), Ok(()));
+    let (mut found, mut listed) = (Names::new(call), Ok(()));
     let next = scan::step(view, call.session.db, cursor, count, |entry| {
         if name_matches(entry, name) && type_name.is_none_or(|wanted| has_type(entry, wanted)) {
-            listed = listed
-                .clone()
-                .and(append(&mut found, Reply::bulk(entry.key())));
+            listed = listed.clone().and_then(|()| found.add(entry));
         }
     });
     listed?;
     Ok(Reply::Array(vec![
         Reply::bulk(next.to_string()),
-        Reply::Array(found),
+        Reply::Array(found.list),
     ]))
 }
 
@@ -129,10 +159,6 @@ fn random_key(call: &Call<'_>, view: View<'_>) -> Result<Reply, Reply> {
         }
     }
     Ok(Reply::Null)
-}
-
-fn name((_, entry): (u64, &Entry)) -> Reply {
-    Reply::bulk(entry.key())
 }
 
 /// ASYNC and SYNC do the same here: a separate thread frees large amounts of memory.

@@ -508,11 +508,12 @@ impl Connection {
         self.counted = bytes;
         // Wrapping addition of a negative number in two's complement is subtraction.
         let grown = i64::try_from(grown).unwrap_or(0).cast_unsigned();
-        self.worker
-            .server
-            .stats
-            .buffers
-            .fetch_add(grown, Ordering::Relaxed);
+        let server = &self.worker.server;
+        server.stats.buffers.fetch_add(grown, Ordering::Relaxed);
+        self.session.client.set_memory(bytes);
+        if grown.cast_signed() > 0 {
+            server.limit_clients(&self.worker.settings());
+        }
     }
 }
 

@@ -103,7 +103,6 @@ const SECTIONS: Sections = &[
             ("expired_stale_perc", "0.00"),
             ("expired_time_cap_reached_count", "0"),
             ("evicted_keys", "0"),
-            ("evicted_clients", "0"),
             ("evicted_scripts", "0"),
             ("total_eviction_exceeded_time", "0"),
             ("current_eviction_exceeded_time", "0"),
