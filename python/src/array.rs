@@ -51,12 +51,43 @@ impl ElementType {
             _ => {
                 let dtype = array.getattr("dtype").map(|dtype| dtype.to_string());
                 let what = dtype.unwrap_or_else(|_| format!("'{format}'"));
+                let instead = match what.as_str() {
+                    what if what.contains("float") || what.contains("complex") => {
+                        "; array.astype(\"int64\") has whole numbers, array.astype(str) texts"
+                    }
+                    what if what.starts_with('[') || what.starts_with('{') => {
+                        "; pass one field, such as array[\"id\"]"
+                    }
+                    _ => "",
+                };
                 return Err(PyTypeError::new_err(format!(
                     "an array of {what} is not of items: arrays may be of ints, of bytes, of text \
-                     or of objects"
+                     or of objects{instead}"
                 )));
             }
         })
+    }
+
+    /// Whether all elements are items. Only text can be damaged.
+    pub(crate) fn check(self, elements: Elements<'_>) -> Result<(), Stop> {
+        let ElementType::Text { big_endian } = self else {
+            return Ok(());
+        };
+        let code = match big_endian {
+            true => u32::from_be_bytes,
+            false => u32::from_le_bytes,
+        };
+        let is_text = |row: usize| {
+            let (chars, _) = elements.get(row)?.as_chunks();
+            let all = chars
+                .iter()
+                .all(|char| char::from_u32(code(*char)).is_some());
+            all.then_some(())
+        };
+        match (0..elements.len()).find(|row| is_text(*row).is_none()) {
+            Some(row) => Err(Stop::NoText(row)),
+            None => Ok(()),
+        }
     }
 
     /// Does a task with the elements of an array of this type; those that are objects are not read.

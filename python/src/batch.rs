@@ -4,9 +4,9 @@
 //! their turn, and an iterator may itself use the filter.
 
 use everbloom::Item;
-use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::array::ElementType;
 use crate::column::{Column, Rows};
@@ -15,7 +15,7 @@ use crate::filter::{Filter, Lookup};
 use crate::item::Value;
 use crate::raw::{self, Buffer, Objects, Texts};
 use crate::shared::{Detached, Shared};
-use crate::task::{CHUNK, Stop, Task};
+use crate::task::{CHUNK, SIGNALS, Stop, Task};
 
 /// Inserts one item; whether it is new.
 #[inline]
@@ -128,6 +128,32 @@ fn numpy_of<'py>(items: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(is_array.then_some(numpy))
 }
 
+/// How many texts there are before the first object of another type.
+fn count_texts<'a>(next: impl Fn(usize) -> Option<Texts<'a>>) -> usize {
+    let mut count = 0;
+    while let Some(texts) = next(count) {
+        count += texts.as_slice().len();
+    }
+    count
+}
+
+/// Fails if one of these objects is no item, before any is added. `first` is the row of the first
+/// one.
+fn check<'py>(
+    first: usize,
+    objects: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+) -> PyResult<()> {
+    for (object, row) in objects.zip(first..) {
+        let (object, py) = object.map(|object| (object.clone(), object.py()))?;
+        if row % SIGNALS == 0 {
+            py.check_signals()?;
+        }
+        let value = Value::of(object.as_borrowed()).map(drop);
+        value.map_err(|error| error::in_row(py, error, row))?;
+    }
+    Ok(())
+}
+
 impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
     fn reserve(&mut self, count: usize) -> PyResult<()> {
         if !T::ANSWERS {
@@ -144,11 +170,15 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
             return self.list(list);
         }
         if let Ok(tuple) = items.cast::<PyTuple>() {
-            return self.objects(items.py(), tuple.iter().map(Ok));
+            if T::ADDS {
+                check(0, tuple.iter().map(Ok))?;
+            }
+            return self.objects(items.py(), 0, tuple.iter().map(Ok));
         }
         if items.is_instance_of::<PyString>()
             || items.is_instance_of::<PyBytes>()
             || items.is_instance_of::<PyByteArray>()
+            || items.is_instance_of::<PyMemoryView>()
         {
             return Err(PyTypeError::new_err(format!(
                 "{} is one item: many are a list, another iterable or an array",
@@ -157,18 +187,21 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         }
         match Buffer::of(items) {
             Some(buffer) => self.buffer(items, &buffer),
-            None => self.objects(items.py(), items.try_iter()?),
+            None => self.objects(items.py(), 0, items.try_iter()?),
         }
     }
 
-    /// If an object cannot be fetched or is no item, the task is done with those before it.
+    /// If an object cannot be fetched or is no item, the task is done with those before it. `first`
+    /// is the row of the first one.
     fn objects<'py>(
         &mut self,
         py: Python<'py>,
+        first: usize,
         objects: impl IntoIterator<Item = PyResult<Bound<'py, PyAny>>>,
     ) -> PyResult<()> {
         let mut objects = objects.into_iter();
         let mut chunk = Vec::with_capacity(CHUNK);
+        let mut row = first;
         loop {
             chunk.clear();
             let mut failure = None;
@@ -186,11 +219,12 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
                 match Value::of(object.as_borrowed()) {
                     Ok(value) => values.push(value),
                     Err(error) => {
-                        failure = Some(error);
+                        failure = Some(error::in_row(py, error, row + values.len()));
                         break;
                     }
                 }
             }
+            row += values.len();
             self.reserve(values.len())?;
             self.attached(py, &values)?;
             if let Some(error) = failure {
@@ -205,15 +239,30 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
 
     fn list(&mut self, list: &Bound<'_, PyList>) -> PyResult<()> {
         let py = list.py();
+        if T::ADDS {
+            let rows = list.len();
+            let texts = count_texts(|first| Texts::of_list(list, first));
+            check(texts, list.iter().skip(texts).map(Ok))?;
+            // An item's `__index__` may have changed it.
+            if list.len() != rows {
+                return Err(PyRuntimeError::new_err(
+                    "the list changed while it was read",
+                ));
+            }
+        }
         let done = self.texts(py, |first| Texts::of_list(list, first))?;
-        self.objects(py, list.iter().skip(done).map(Ok))
+        self.objects(py, done, list.iter().skip(done).map(Ok))
     }
 
     /// An array of objects.
     fn array(&mut self, array: &Bound<'_, PyAny>, objects: Objects<'_>) -> PyResult<()> {
         let py = array.py();
+        if T::ADDS {
+            let texts = count_texts(|first| Texts::of_objects(py, objects, first));
+            check(texts, array.try_iter()?.skip(texts))?;
+        }
         let done = self.texts(py, |first| Texts::of_objects(py, objects, first))?;
-        self.objects(py, array.try_iter()?.skip(done))
+        self.objects(py, done, array.try_iter()?.skip(done))
     }
 
     /// A fast path for text among objects, with the same items. Returns how many were taken.
@@ -244,7 +293,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         if let ElementType::Objects = element_type {
             return match buffer.objects() {
                 Some(objects) => self.array(items, objects),
-                None => self.objects(items.py(), items.try_iter()?),
+                None => self.objects(items.py(), 0, items.try_iter()?),
             };
         }
         let Some(elements) = buffer.elements() else {
@@ -255,6 +304,9 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         };
         let task = self.task;
         self.detached(items, |shared, answers| {
+            if T::ADDS {
+                element_type.check(elements)?;
+            }
             element_type.run(shared, elements, task, answers)
         })
     }

@@ -36,6 +36,7 @@ impl<'py> Column<'py> {
         items: &Bound<'py, PyAny>,
         skip_missing: bool,
     ) -> PyResult<Option<Column<'py>>> {
+        refuse_masked(items)?;
         if !is_column(items)? {
             return match skip_missing {
                 false => Ok(None),
@@ -97,6 +98,22 @@ fn is_column(items: &Bound<'_, PyAny>) -> PyResult<bool> {
         )));
     }
     Ok(is_column)
+}
+
+/// An array of numpy.ma would be read with what is behind its mask.
+fn refuse_masked(items: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !items.hasattr("mask")? || !items.hasattr("compressed")? {
+        return Ok(());
+    }
+    let masked = items.py().import("numpy")?.getattr("ma")?;
+    let mask = masked.call_method1("getmaskarray", (items,))?;
+    let masked = bools(&mask)?.iter().position(|&masked| masked);
+    match masked {
+        None => Ok(()),
+        Some(row) => Err(PyValueError::new_err(format!(
+            "row {row} is masked, counted from 0; array.compressed() leaves such rows out"
+        ))),
+    }
 }
 
 fn refuse_missing(missing: &[bool], skip_missing: bool) -> PyResult<()> {

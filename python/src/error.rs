@@ -6,7 +6,9 @@ use everbloom::bytes::BytesError;
 use everbloom::redisbloom::CuckooError;
 use everbloom::redisbloom::PartsError;
 use everbloom::{BuildError, InsertError, ShrinkError, UnionError};
-use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyBufferError, PyMemoryError, PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError,
+};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -42,6 +44,34 @@ pub(crate) fn insert(error: InsertError) -> PyErr {
         InsertError::Full | InsertError::CannotGrow => PyValueError::new_err(error.to_string()),
         InsertError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
     }
+}
+
+/// The error of an item that is in this row.
+pub(crate) fn in_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
+    if error.is_instance_of::<PyUnicodeEncodeError>(py) {
+        // Its text is made of its fields.
+        let value = error.value(py);
+        let reason = value.getattr("reason").map(|reason| reason.to_string());
+        let reason = format!(
+            "{}, in row {row}, counted from 0",
+            reason.unwrap_or_default()
+        );
+        // An error without the row is better than none.
+        let _ = value.setattr("reason", reason);
+        return error;
+    }
+    let type_ = error.get_type(py);
+    let is_ours = [
+        py.get_type::<PyTypeError>(),
+        py.get_type::<PyValueError>(),
+        py.get_type::<PyOverflowError>(),
+        py.get_type::<PyBufferError>(),
+    ];
+    if !is_ours.iter().any(|ours| ours.is(&type_)) {
+        return error;
+    }
+    let text = format!("row {row}, counted from 0: {}", error.value(py));
+    PyErr::from_type(type_, text)
 }
 
 pub(crate) fn shrink(error: ShrinkError) -> PyErr {

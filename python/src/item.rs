@@ -81,6 +81,8 @@ impl<'a> Value<'a> {
             bytes_of(&view).map(Value::Copied)
         } else if raw::has_index(object) {
             index_of(object)
+        } else if is_bool_of_numpy(object) {
+            object.is_truthy().map(|truth| Value::Small(truth.into()))
         } else {
             Err(not_an_item(object))
         }
@@ -150,12 +152,36 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(bytes.to_vec())
 }
 
+/// Whether it is a bool of numpy, which has no `__index__`. Arrays of them are taken, too.
+#[cold]
+fn is_bool_of_numpy(object: Borrowed<'_, '_, PyAny>) -> bool {
+    let name = object.get_type().fully_qualified_name();
+    name.is_ok_and(|name| name == "numpy.bool" || name == "numpy.bool_")
+}
+
+/// What to write for an object of a type that is no item.
+fn instead_of(name: &str) -> &'static str {
+    match name {
+        "datetime.date" | "datetime.datetime" | "datetime.time" => "; take x.isoformat()",
+        "uuid.UUID" => "; take str(x) or x.bytes",
+        "float" | "numpy.float64" | "numpy.float32" | "decimal.Decimal" => {
+            "; take str(x), or int(x) of a whole number"
+        }
+        "numpy.datetime64" | "numpy.timedelta64" => "; take x.astype(\"int64\")",
+        "pandas.Timestamp" | "pandas._libs.tslibs.timestamps.Timestamp" => "; take x.value",
+        "dict" | "list" => "; take a tuple of its parts, or json.dumps(x)",
+        "NoneType" => "; leave it out",
+        _ => "",
+    }
+}
+
 #[cold]
 fn not_an_item(object: Borrowed<'_, '_, PyAny>) -> PyErr {
     let name = object.get_type().fully_qualified_name();
     let name = name.map_or_else(|_| String::from("this"), |name| name.to_string());
     PyTypeError::new_err(format!(
         "{name} is not an item: items are str, bytes, bytearray, memoryview, int, and tuples of \
-         these"
+         these{}",
+        instead_of(&name)
     ))
 }

@@ -16,10 +16,15 @@ use crate::shared::{Access, Detached};
 /// first cache.
 pub(crate) const CHUNK: usize = raw::TEXTS;
 
+/// After how many items a long task lets the interpreter handle signals, such as that of Ctrl-C.
+pub(crate) const SIGNALS: usize = 1 << 21;
+
 /// What is done with each item.
 pub(crate) trait Task<F>: Copy + Send + Sync {
     /// Whether there is an answer for each item.
     const ANSWERS: bool;
+    /// Whether it adds the items, so that all of them are checked first.
+    const ADDS: bool;
 
     /// Whether nothing is left to do with an item that comes again, but to answer.
     fn once_is_enough(self, filter: &F) -> bool;
@@ -41,6 +46,7 @@ pub(crate) struct Contains(pub(crate) u64);
 
 impl<F: Lookup> Task<F> for Contains {
     const ANSWERS: bool = true;
+    const ADDS: bool = false;
 
     fn once_is_enough(self, _filter: &F) -> bool {
         true
@@ -68,6 +74,7 @@ pub(crate) struct Insert<const ANSWERS: bool>(pub(crate) u64);
 
 impl<F: Filter, const ANSWERS: bool> Task<F> for Insert<ANSWERS> {
     const ANSWERS: bool = ANSWERS;
+    const ADDS: bool = true;
 
     fn once_is_enough(self, filter: &F) -> bool {
         filter.is_set()
@@ -100,6 +107,8 @@ pub(crate) enum Stop {
     NoText(usize),
     /// An item is not where it should be.
     Damaged,
+    /// The handler of a signal has raised it.
+    Raised(PyErr),
 }
 
 impl Stop {
@@ -111,10 +120,12 @@ impl Stop {
             Stop::NoText(element) => {
                 let object = items.get_item(element);
                 let item = object.and_then(|object| Value::of(object.as_borrowed()).map(drop));
-                item.err().unwrap_or_else(|| {
-                    PyValueError::new_err(format!("element {element} is no text"))
-                })
+                let error = item
+                    .err()
+                    .unwrap_or_else(|| PyValueError::new_err("this is no text"));
+                error::in_row(items.py(), error, element)
             }
+            Stop::Raised(error) => error,
             Stop::Damaged => PyValueError::new_err("the column's memory contradicts its type"),
         }
     }
@@ -128,7 +139,13 @@ pub(crate) fn each<F, I: Item>(
     answers: &mut Vec<u8>,
 ) -> Result<(), Stop> {
     let mut chunk = Vec::with_capacity(CHUNK);
+    let mut done = 0;
     loop {
+        done += chunk.len();
+        if done >= SIGNALS {
+            done = 0;
+            Python::attach(|py| py.check_signals()).map_err(Stop::Raised)?;
+        }
         chunk.clear();
         for item in items.by_ref().take(CHUNK) {
             chunk.push(item.ok_or(Stop::Damaged)?);

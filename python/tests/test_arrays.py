@@ -1,6 +1,8 @@
 """Items in arrays."""
 
 import array
+import datetime
+import uuid
 
 import numpy as np
 import pytest
@@ -82,7 +84,7 @@ def test_half_a_pair_of_surrogates_is_no_text(seen):
     column = np.array(["a"] * 600 + ["\ud800", "b"])
     with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
         seen.update(column)
-    assert "a" in seen and "b" not in seen
+    assert len(seen) == 0
 
 
 def test_objects_that_are_no_text(seen):
@@ -91,7 +93,7 @@ def test_objects_that_are_no_text(seen):
         seen.update(column)
     with pytest.raises(TypeError, match="NoneType is not an item"):
         seen.update(np.empty(3, dtype=object))
-    assert len(seen) == 1
+    assert len(seen) == 0
 
 
 def test_one_of_numpys_ints_is_an_item(seen):
@@ -120,4 +122,83 @@ def test_other_arrays(seen):
     seen.update(array.array("q", [1, -2]))
     assert 1 in seen and -2 in seen
     assert seen.contains_many(array.array("H", [1, 3])) == [True, False]
-    assert seen.contains_many(memoryview(b"\x01\x05")) == [True, False]
+    # One item, as bytes are.
+    for many in (seen.add_many, seen.update, seen.contains_many):
+        with pytest.raises(TypeError, match="memoryview is one item"):
+            many(memoryview(b"\x01\x05"))
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize("wrong", [1.5, None, HALF, 2**200, ()])
+@pytest.mark.parametrize(
+    "form", [list, tuple, lambda rows: np.array([*rows, None], dtype=object)[:-1]]
+)
+def test_nothing_is_added_when_a_row_is_no_item(seen, wrong, form):
+    for rows in (["a", "b", wrong, "c"], ["a", 1, wrong], ["a"] * 5000 + [wrong]):
+        row = rows.index(wrong)
+        for add in (seen.add_many, seen.update):
+            with pytest.raises((TypeError, ValueError, OverflowError), match=f"row {row}, counted"):
+                add(form(rows))
+        assert len(seen) == 0 and "a" not in seen
+    assert all(seen.add_many(form(["a", "b"])))
+
+
+def test_half_a_character_in_an_array_of_text_adds_nothing(seen):
+    texts = np.array(["a", "b" * 600, HALF])
+    with pytest.raises(ValueError, match="row 2, counted"):
+        seen.add_many(texts)
+    assert len(seen) == 0
+
+
+def test_what_comes_once_is_added_until_the_error(seen):
+    def items():
+        yield "a"
+        yield 1.5
+
+    with pytest.raises(TypeError, match="row 1, counted from 0: float is not an item"):
+        seen.add_many(items())
+    assert len(seen) == 1 and "a" in seen
+
+    def ends():
+        yield "b"
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        seen.add_many(ends())
+    assert "b" in seen
+
+
+def test_masked_rows_are_refused(seen):
+    masked = np.ma.array([1, 2, 3], mask=[False, True, False])
+    for many in (seen.add_many, seen.update, seen.contains_many):
+        with pytest.raises(ValueError, match="row 1 is masked"):
+            many(masked)
+    assert len(seen) == 0
+    assert seen.add_many(masked.compressed()).all() and 2 not in seen
+    assert seen.add_many(np.ma.array([4, 5])).all()
+
+
+def test_a_bool_of_numpy_is_a_bool(seen):
+    assert seen.add(np.bool_(True)) and not seen.add(True) and 0 not in seen
+    assert not seen.add_many([np.bool_(True)])[0]
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (datetime.date(2026, 1, 1), "isoformat"),
+        (uuid.UUID(int=7), r"str\(x\) or x.bytes"),
+        (1.5, r"str\(x\)"),
+        (np.datetime64(1, "s"), "int64"),
+        ([1], "tuple"),
+    ],
+)
+def test_the_error_says_what_to_write(seen, wrong, said):
+    with pytest.raises(TypeError, match=said):
+        seen.add(wrong)
+    with pytest.raises(TypeError, match="int64"):
+        seen.add_many(np.array([1.5]))
+    with pytest.raises(TypeError, match="one field"):
+        seen.add_many(np.zeros(2, dtype=[("id", "i8")]))

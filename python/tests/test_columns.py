@@ -264,7 +264,7 @@ def test_values_that_are_no_items(seen):
     for column in (days, days.to_series(), polars.Series([datetime.date(2026, 1, 1)])):
         with pytest.raises(TypeError, match="is not an item"):
             seen.update(column)
-    assert len(seen) == 1
+    assert len(seen) == 0
 
 
 class OnlyList:
