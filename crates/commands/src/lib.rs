@@ -47,6 +47,7 @@ pub mod cf;
 pub mod command;
 pub mod context;
 pub mod error;
+pub mod figures;
 pub mod filter;
 pub mod flags;
 pub mod format;

@@ -7,6 +7,7 @@
 //! The host works for what it answers, so a call asks only for what its reply depends on.
 
 use everbloom_commands::flags::{DENYOOM, DEPENDS_ON_PROTOCOL};
+use everbloom_commands::key_use::UPDATE;
 use everbloom_commands::table::{ReplaceFn, WriteFn};
 use everbloom_commands::{
     Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function,
@@ -20,6 +21,7 @@ use crate::config;
 use crate::raw::context::{Args, Call, HostContext, HostStr, LogLevel, is_over_memory_limit};
 use crate::raw::key::{Key, ReadKey};
 use crate::stored::Stored;
+use crate::watchlist;
 use crate::windows;
 
 /// As many arguments as most commands have, without an allocation.
@@ -144,6 +146,7 @@ fn replace(
         // In its place the value keeps the expiry of its key.
         stored.change(|held| *held = filter);
         windows::list(stored, || Some(call.place(name)));
+        watchlist::watch(stored, true, || Some(call.place(name)));
     } else if !key.set(new_stored(call, name, filter)) {
         return answers.reply(Reply::error("ERR the host did not take the filter"));
     }
@@ -163,6 +166,7 @@ fn replace(
 fn new_stored(call: Call<'_>, name: HostStr<'_>, filter: Filter) -> Stored {
     let mut stored = Stored::new(filter);
     windows::list(&mut stored, || Some(call.place(name)));
+    watchlist::watch(&mut stored, false, || Some(call.place(name)));
     stored
 }
 
@@ -299,6 +303,9 @@ fn write<F: Family>(
                 added = answers.has_added(filter, before);
             });
             windows::list(stored, || Some(call.place(name)));
+            // A dump may bring any bits.
+            let always = row.key_use == UPDATE;
+            watchlist::watch(stored, always, || Some(call.place(name)));
         }
     }
     let created = created.map(F::into);

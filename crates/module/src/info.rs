@@ -1,4 +1,5 @@
-//! What INFO says: the sums over all filters, and what defragmentation did.
+//! What INFO says: the sums over all filters, what defragmentation did, and [some
+//! filters](watchlist).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,6 +7,7 @@ use everbloom_commands::Filter;
 use everbloom_commands::metrics::{CORE, DEFRAGMENTATION, Metrics, Section};
 
 use crate::raw::entry::InfoWriter;
+use crate::watchlist;
 
 /// The sums. A filter may be freed on any thread.
 static SUMS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
@@ -16,6 +18,7 @@ static DEFRAGMENTED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 pub(crate) fn report(writer: &mut InfoWriter) {
     section(writer, &CORE, &SUMS);
     section(writer, &DEFRAGMENTATION, &DEFRAGMENTED);
+    watchlist::report(writer);
 }
 
 fn section<const N: usize>(

@@ -24,4 +24,5 @@ mod load;
 mod raw;
 mod stored;
 mod types;
+mod watchlist;
 mod windows;

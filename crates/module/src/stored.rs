@@ -4,6 +4,7 @@ use everbloom_commands::Filter;
 
 use crate::info::Counted;
 use crate::listing::Listing;
+use crate::watchlist::Watched;
 
 /// A filter that a key holds, and its part of what INFO counts.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(crate) struct Stored {
     counted: Counted,
     /// Its entry in the list of [windows](crate::windows).
     pub(crate) listing: Listing,
+    /// What the [list of INFO](crate::watchlist) knows of it.
+    pub(crate) watched: Watched,
 }
 
 impl Stored {
@@ -21,6 +24,7 @@ impl Stored {
             filter,
             counted,
             listing: Listing::default(),
+            watched: Watched::default(),
         }
     }
 

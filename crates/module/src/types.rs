@@ -13,6 +13,7 @@ use crate::raw::context::{LogLevel, clients_decide, log_without_call};
 use crate::raw::data_type::{DataType, TYPES};
 use crate::raw::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
 use crate::stored::Stored;
+use crate::watchlist;
 use crate::windows;
 
 /// How many bytes are a unit of work when they are freed: a page.
@@ -43,6 +44,7 @@ impl DataType for Stored {
             Ok(filter) => {
                 let mut stored = Stored::new(filter);
                 windows::list(&mut stored, || loader.place());
+                watchlist::watch(&mut stored, true, || loader.place());
                 Some(stored)
             }
             Err(error) => {

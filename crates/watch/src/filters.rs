@@ -14,8 +14,8 @@ use everbloom_store::Store;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{Db, Entry, View, scan};
 
-use crate::figures::{Figures, label};
 use crate::table::Table;
+use everbloom_commands::figures::{Figures, label};
 
 /// The time from the start of one walk to that of the next, if it does not take longer.
 pub const INTERVAL: Duration = Duration::from_secs(5);

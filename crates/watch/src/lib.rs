@@ -16,7 +16,6 @@
 // The modules are private; `pub` in them is what a file offers to the others.
 #![allow(unreachable_pub)]
 
-mod figures;
 mod filters;
 mod forecast;
 mod history;

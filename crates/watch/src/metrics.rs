@@ -22,9 +22,9 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::figures::kind_name;
 use crate::filters::{Found, Named};
 use crate::history::History;
+use everbloom_commands::figures::kind_name;
 use everbloom_server::Server;
 use everbloom_server::window::{
     CommandStats, Counter, Database, Histogram, Sent, WorkerStats, cpu_seconds, databases,

@@ -14,10 +14,10 @@ use everbloom_store::keyspace::Footprint;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use serde_json::{Value, json};
 
-use crate::figures::{Figures, kind_name, label};
 use crate::forecast;
 use crate::metrics::{Watch, seconds};
 use crate::table::{Reading, Row};
+use everbloom_commands::figures::{Figures, kind_name, label};
 use everbloom_server::Server;
 use everbloom_server::window::{error_codes, registry, sent};
 

@@ -4,7 +4,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use crate::figures::{Figures, kind_name, label};
+use everbloom_commands::figures::{Figures, kind_name, label};
 
 /// The maximum bytes of a table. While a walk makes the next one, there are two.
 const MAX_TABLE_BYTES: usize = 16 << 20;

@@ -127,6 +127,9 @@ api! {
 
         info_section: "InfoAddSection", fn(*mut InfoCtx, *const c_char;) -> c_int;
         info_field: "InfoAddFieldULongLong", fn(*mut InfoCtx, *const c_char, u64;) -> c_int;
+        info_text: "InfoAddFieldCString", fn(*mut InfoCtx, *const c_char, *const c_char;) -> c_int;
+        info_begin_record: "InfoBeginDictField", fn(*mut InfoCtx, *const c_char;) -> c_int;
+        info_end_record: "InfoEndDictField", fn(*mut InfoCtx;) -> c_int;
 
         defrag_alloc: "DefragAlloc", fn(*mut DefragCtx, *mut c_void;) -> *mut c_void;
         defrag_should_stop: "DefragShouldStop", fn(*mut DefragCtx;) -> c_int;

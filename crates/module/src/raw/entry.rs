@@ -137,4 +137,21 @@ impl InfoWriter {
         // SAFETY: as above.
         unsafe { (api().info_field)(self.0, name.as_ptr(), value) };
     }
+
+    /// Adds a text.
+    pub(crate) fn text(&mut self, name: &CStr, value: &str) {
+        let value = c_text(value);
+        // SAFETY: as above; the host copies the text.
+        unsafe { (api().info_text)(self.0, name.as_ptr(), value.as_ptr().cast()) };
+    }
+
+    /// Adds a line of several fields, those that are written meanwhile.
+    pub(crate) fn record(&mut self, name: &str, fields: impl FnOnce(&mut Self)) {
+        let name = c_text(name);
+        // SAFETY: as above; the host copies the name.
+        unsafe { (api().info_begin_record)(self.0, name.as_ptr().cast()) };
+        fields(self);
+        // SAFETY: as above.
+        unsafe { (api().info_end_record)(self.0) };
+    }
 }

@@ -560,6 +560,77 @@ fn sums(client: &mut Client) -> Vec<u64> {
         .collect()
 }
 
+/// The filters that INFO names: their states and keys.
+fn named(client: &mut Client) -> Vec<(String, String)> {
+    let text = client.text("INFO everything");
+    let lines = text
+        .lines()
+        .filter(|line| line.starts_with("bf_bloom_filter_"));
+    let value = |line: &str, name: &str| {
+        let fields = line.split_once(':').unwrap().1.split(',');
+        let mut pairs = fields.filter_map(|field| field.split_once('='));
+        pairs.find(|(key, _)| *key == name).unwrap().1.to_owned()
+    };
+    lines
+        .map(|line| (value(line, "state"), value(line, "key")))
+        .collect()
+}
+
+#[test]
+fn info_names_filters_that_grow_soon_or_err() {
+    let Some(mut host) = Host::start(&[]) else {
+        return;
+    };
+    let mut client = host.client();
+    let pair = |state: &str, key: &str| (state.to_owned(), key.to_owned());
+    client.ok("BF.RESERVE half 0.01 1000");
+    client.ok("BF.RESERVE grows 0.01 1000 LAYOUT BLOCKED");
+    client.ok("BF.RESERVE fixed,a=b 0.01 100 NONSCALING");
+    let fill = |client: &mut Client, key: &str, items: std::ops::Range<u32>| {
+        let items: Vec<String> = items.map(|item| item.to_string()).collect();
+        client.line(&format!("BF.MADD {key} {}", items.join(" ")));
+    };
+    fill(&mut client, "half", 0..500);
+    fill(&mut client, "grows", 0..500);
+    assert!(named(&mut client).is_empty());
+    fill(&mut client, "grows", 500..950);
+    fill(&mut client, "fixed,a=b", 0..95);
+    let (grows, fixed) = (pair("grows_soon", "grows"), "fixed\\x2ca\\x3db");
+    let wanted = [pair("full_soon", fixed), grows.clone()];
+    assert_eq!(named(&mut client), wanted);
+    fill(&mut client, "fixed,a=b", 95..200);
+    assert_eq!(named(&mut client)[0], pair("full", fixed));
+    // It has grown.
+    fill(&mut client, "grows", 950..1100);
+    assert_eq!(named(&mut client), [pair("full", fixed)]);
+    // Every bit is set: any item seems to be there.
+    client.ok("BF.RESERVE bad 0.01 1000");
+    let bytes = elements(client.ok("BF.SCANDUMP bad 0"));
+    let header = bytes[1].as_bytes().unwrap().to_vec();
+    let piece = elements(client.ok("BF.SCANDUMP bad 1"));
+    let iterator = piece[0].as_integer().unwrap().to_string();
+    let ones = vec![0xff; piece[1].as_bytes().unwrap().len()];
+    client.ok("DEL bad");
+    for (at, data) in [("1", &header), (&*iterator, &ones)] {
+        let words: [&[u8]; 4] = [b"BF.LOADCHUNK", b"bad", at.as_bytes(), data];
+        assert_eq!(client.call(&words), Reply::OK);
+    }
+    let wanted = [pair("errs", "bad"), pair("full", fixed)];
+    assert_eq!(named(&mut client), wanted);
+    host.restart("SAVE");
+    let mut client = host.client();
+    assert_eq!(named(&mut client), wanted);
+    for key in 0..40 {
+        client.ok(&format!("BF.RESERVE f{key} 0.01 10"));
+        fill(&mut client, &format!("f{key}"), 0..10);
+    }
+    assert_eq!(named(&mut client).len(), 20);
+    client.ok("DEL bad");
+    assert_eq!(named(&mut client)[0], pair("full", fixed));
+    client.ok("FLUSHALL");
+    wait_for("an empty list", || named(&mut client).is_empty());
+}
+
 #[test]
 fn info_sums_over_all_filters() {
     let Some(host) = Host::start(&[]) else { return };

@@ -1,10 +1,10 @@
-//! The figures and the label of one filter.
+//! The figures and the label of one filter, for people.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use everbloom_commands::filter::{Filter, FilterKind};
-use everbloom_commands::format::layout;
-use everbloom_commands::metrics::Metrics;
+use crate::filter::{Filter, FilterKind};
+use crate::format::layout;
+use crate::metrics::Metrics;
 
 /// Bytes of a key that its label shows. A hash distinguishes longer keys.
 const SHOWN: usize = 100;

@@ -1,0 +1,199 @@
+//! The filters that INFO names: those that err more often than was asked, and those that are full or
+//! grow soon.
+//!
+//! The host does not say which keys hold filters. So a filter is looked at when it is loaded, and
+//! when a command makes it nearly full. It has the name that its key had then.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use everbloom_commands::Filter;
+use everbloom_commands::figures::{Figures, label};
+
+use crate::raw::context::Place;
+use crate::raw::entry::InfoWriter;
+use crate::stored::Stored;
+
+/// How many filters INFO names at most.
+const NAMED: usize = 20;
+/// How many blocks are read of a large filter.
+const BLOCKS: u64 = 256;
+
+/// Smaller filters err more or less often than asked by chance.
+const LEAST_BYTES: u64 = 1024;
+
+/// Why a filter is in the list, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Errs,
+    Full,
+    FullSoon,
+    GrowsSoon,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Errs => "errs",
+            State::Full => "full",
+            State::FullSoon => "full_soon",
+            State::GrowsSoon => "grows_soon",
+        }
+    }
+
+    /// The state of a filter with these figures; `None` if there is nothing to say.
+    fn of(filter: &Filter, figures: &Figures) -> Option<State> {
+        if figures.is_above && filter.stream_len() >= LEAST_BYTES {
+            return Some(State::Errs);
+        }
+        // A window of items is full after each generation.
+        if figures.window.is_some_and(|window| window.ms.is_none()) {
+            return None;
+        }
+        let size = match filter {
+            Filter::Bloom(filter) => filter.layers().last()?.capacity(),
+            Filter::Cuckoo(filter) => filter.slots(),
+        };
+        match (figures.room, figures.is_fixed) {
+            (room, _) if room > size / 10 => None,
+            (0, true) => Some(State::Full),
+            (_, true) => Some(State::FullSoon),
+            (_, false) => Some(State::GrowsSoon),
+        }
+    }
+}
+
+/// A filter in the list.
+struct Entry {
+    number: NonZeroU64,
+    state: State,
+    figures: Figures,
+    db: i32,
+    label: String,
+}
+
+impl Entry {
+    /// The worst state first, then the largest filter.
+    fn rank(&self) -> (State, u64) {
+        let [bytes, ..] = self.figures.metrics.figures();
+        (self.state, u64::MAX - bytes)
+    }
+}
+
+/// The first in rank first. Values may be loaded and freed on any thread.
+static LIST: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+fn list() -> MutexGuard<'static, Vec<Entry>> {
+    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the list knows of one filter. Its entry goes with the filter.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    /// How full the filter was, in steps.
+    step: u8,
+    entry: Option<NonZeroU64>,
+}
+
+impl Watched {
+    fn remove(&mut self) {
+        if let Some(number) = self.entry.take() {
+            list().retain(|entry| entry.number != number);
+        }
+    }
+}
+
+impl Drop for Watched {
+    #[inline]
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// How full the newest layer is, or the cuckoo filter: 0 as long as nothing is to be said, then in
+/// steps, at each of which the filter is looked at.
+#[inline]
+fn step(filter: &Filter) -> u8 {
+    match filter {
+        Filter::Bloom(filter) => filter.layers().last().map_or(0, |layer| {
+            let (capacity, items) = (layer.capacity(), layer.len());
+            let is_near = capacity.saturating_sub(items) <= capacity / 10;
+            u8::from(is_near) + u8::from(items >= capacity)
+        }),
+        Filter::Cuckoo(filter) => {
+            let (slots, used) = (filter.slots(), filter.used());
+            let twentieth = (slots / 20).max(1);
+            // Growth begins when about a tenth is free.
+            let free = slots.saturating_sub(used) / twentieth;
+            u8::try_from(free).map_or(0, |free| 6_u8.saturating_sub(free))
+        }
+    }
+}
+
+/// Looks at a filter that was changed or loaded, if `always` or if it is fuller than before by a
+/// step, or has grown.
+#[inline]
+pub(crate) fn watch<'k>(
+    stored: &mut Stored,
+    always: bool,
+    place: impl FnOnce() -> Option<Place<'k>>,
+) {
+    let step = step(stored.filter());
+    if always || step != stored.watched.step {
+        stored.watched.step = step;
+        look(stored, place);
+    }
+}
+
+#[inline(never)]
+fn look<'k>(stored: &mut Stored, place: impl FnOnce() -> Option<Place<'k>>) {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    stored.watched.remove();
+    let figures = Figures::of(stored.filter(), BLOCKS);
+    let Some(state) = State::of(stored.filter(), &figures) else {
+        return;
+    };
+    let Some(place) = place() else { return };
+    let count = COUNT.fetch_add(1, Relaxed);
+    let entry = Entry {
+        number: NonZeroU64::MIN.saturating_add(count),
+        state,
+        figures,
+        db: place.db,
+        // A comma ends a field of INFO, and its value begins behind the equals sign.
+        label: label(place.key).replace(',', "\\x2c").replace('=', "\\x3d"),
+    };
+    let mut list = list();
+    let at = list.partition_point(|other| other.rank() <= entry.rank());
+    if at < NAMED {
+        stored.watched.entry = Some(entry.number);
+        list.truncate(NAMED - 1);
+        list.insert(at, entry);
+    }
+}
+
+/// Writes the section of INFO.
+pub(crate) fn report(writer: &mut InfoWriter) {
+    // INFO is also part of the report of a crash, which may come at any time.
+    let Ok(list) = LIST.try_lock() else { return };
+    if list.is_empty() || !writer.section(c"bloom_watched_filters") {
+        return;
+    }
+    for (number, entry) in list.iter().enumerate() {
+        let [bytes, _, layers, _, capacity] = entry.figures.metrics.figures();
+        writer.record(&format!("bloom_filter_{number}"), |writer| {
+            writer.field(c"db", entry.db.unsigned_abs().into());
+            writer.text(c"state", entry.state.name());
+            writer.field(c"bytes", bytes);
+            writer.field(c"layers", layers);
+            writer.field(c"capacity", capacity);
+            if let Some(asked) = entry.figures.asked {
+                writer.text(c"error_rate", &asked.to_string());
+            }
+            let expected = entry.figures.expected;
+            writer.text(c"expected_error_rate", &format!("{expected:.2e}"));
+            writer.text(c"key", &entry.label);
+        });
+    }
+}
