@@ -168,7 +168,10 @@ macro_rules! bloom_methods {
             fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 let bytes = self.0.detach(py, |shared| shared.read(Self::encode))?;
                 $crate::memory::check(bytes.len())?;
-                Ok(PyBytes::new(py, &bytes))
+                let copied = $crate::raw::copied(py, &bytes);
+                // The system takes the pages of many bytes back for a while.
+                py.detach(|| drop(bytes));
+                copied
             }
 
             /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.

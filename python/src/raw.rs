@@ -10,6 +10,7 @@ pub(crate) mod arrow;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::{ptr, slice};
 
 use everbloom::BloomView;
@@ -149,6 +150,26 @@ fn prefetch(object: *const u8) {
 pub(crate) fn bytes<'a>(bytes: Borrowed<'a, '_, PyBytes>) -> &'a [u8] {
     // SAFETY: the bytes of the object live as long as it, and never change.
     unsafe { slice::from_raw_parts(bytes.as_bytes().as_ptr(), bytes.as_bytes().len()) }
+}
+
+/// An object with a copy of these bytes. Other threads have the interpreter while they are copied.
+pub(crate) fn copied<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let size = ffi::Py_ssize_t::try_from(bytes.len())?;
+    // SAFETY: without bytes to copy it makes an object of this size, or sets an exception.
+    let object = unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(ptr::null(), size))?
+    };
+    let object = object.cast_into::<PyBytes>()?;
+    // SAFETY: it is an object of bytes, and so many begin there. Nobody else knows it yet.
+    let to: &mut [MaybeUninit<u8>] = unsafe {
+        let start = ffi::PyBytes_AsString(object.as_ptr());
+        slice::from_raw_parts_mut(start.cast(), bytes.len())
+    };
+    // SAFETY: both are as long, and the new object's bytes are its own.
+    py.detach(|| unsafe {
+        ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_mut_ptr().cast(), bytes.len());
+    });
+    Ok(object)
 }
 
 /// A part of the tuple, which keeps it.

@@ -1,5 +1,6 @@
 """One filter in several threads."""
 
+import subprocess
 import sys
 import threading
 
@@ -96,3 +97,47 @@ def test_filters_that_wait_for_each_other():
             other.clear()
 
     together(lambda: unite(one, other), lambda: unite(other, one), clear, clear)
+
+
+INTERRUPTED = """
+import signal
+
+import numpy as np
+
+from everbloom import BloomFilter, ScalableBloomFilter
+
+
+class Rang(Exception):
+    pass
+
+
+def ring(*_):
+    raise Rang
+
+
+signal.signal(signal.SIGALRM, ring)
+# One number again and again, which takes no memory, and would take days.
+endless = np.broadcast_to(np.int64(7), 2**40)
+for seen in (BloomFilter(1000), ScalableBloomFilter(1000)):
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        seen.update(endless)
+    except Rang:
+        assert 7 in seen and seen.add(8)
+    else:
+        raise AssertionError("it cannot have come to an end")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no SIGALRM")
+def test_a_signal_is_heard_within_a_large_array():
+    program = [sys.executable, "-c", INTERRUPTED]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_bytes_of_a_large_filter_are_those_of_the_filter():
+    seen = BloomFilter(10_000_000, seed=1)
+    seen.update(range(1000))
+    data = seen.to_bytes()
+    assert BloomFilter.from_bytes(data) == seen and seen.copy().to_bytes() == data
