@@ -123,6 +123,20 @@ pub const SCENES: &[Scene] = &[
             (0..TIMES / 10).try_for_each(|_| stage.say("GET big"))
         }),
     ]),
+    scene(|stage| stage.text(0.001), &[
+        act("MGET of 100 strings of 1 MB", "the same", |stage| stage.send(&["MGET"], TIMES, |_| BIG.into())),
+    ]),
+    scene(|stage| stage.keys(1), &[
+        act("WATCH of a million keys", "", |stage| stage.list("WATCH")),
+        act("EXEC with these", "", |stage| stage.say("MULTI").and_then(|()| stage.say("EXEC"))),
+        act("EXISTS of a million keys", "the same", |stage| stage.list("EXISTS")),
+        act("MGET of a million keys", "the same", |stage| stage.list("MGET")),
+        act("MSET of a million keys", "the same", |stage| {
+            let keys = stage.scale.million;
+            stage.send(&["MSET"], 2 * keys, |word| key_name(word / 2))
+        }),
+        act("DEL of a million keys", "the same", |stage| stage.list("DEL")),
+    ]),
     scene(|stage| stage.filter(1.0).and_then(|()| stage.keys(1)), &[
         act("BGSAVE of 1 GB and 1 million keys, under adds", "the same, under SETBITs", |stage| {
             stage.save("BGSAVE", "rdb_bgsave_in_progress")
@@ -179,7 +193,7 @@ impl Stage {
             let mut batch = Vec::new();
             let here = first..keys.min(first + STEP);
             for key in here.clone() {
-                encode_request(&["SET", &format!("key:{key:08}"), "1"], &mut batch);
+                encode_request(&["SET", &key_name(key), "1"], &mut batch);
             }
             self.client.stream.write_all(&batch)?;
             for _ in here {
@@ -187,6 +201,19 @@ impl Stage {
             }
         }
         Ok(())
+    }
+
+    /// Sends a command with so many more words.
+    fn send(&mut self, words: &[&str], more: usize, word: impl Fn(usize) -> String) -> Result<()> {
+        let mut args: Vec<String> = words.iter().map(|&word| word.into()).collect();
+        args.extend((0..more).map(word));
+        let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+        self.call(&args)
+    }
+
+    /// Sends a command on a million keys.
+    fn list(&mut self, command: &str) -> Result<()> {
+        self.send(&[command], self.scale.million, key_name)
     }
 
     /// Makes an empty filter, or a string of zeros.
@@ -346,6 +373,11 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// The name of a key of many.
+fn key_name(number: usize) -> String {
+    format!("key:{number:08}")
 }
 
 /// Reads a page over HTTP.
