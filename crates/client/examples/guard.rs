@@ -8,7 +8,7 @@ mod support;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use everbloom_client::{FilterFailure, Guard, Source};
+use everbloom_client::{FilterFailure, Guard, ServerFilter, Source};
 use redis::{Connection, TypedCommands};
 use support::{Embedded, Outcome, argument, figure, mixed, rate};
 
@@ -26,7 +26,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 struct Goods<'a> {
     /// The filter, if it is asked, and the cache.
     server: RefCell<Connection>,
-    has_filter: bool,
+    filter: Option<ServerFilter>,
     cache: &'static str,
     /// What a database would have, by id.
     table: &'a BTreeMap<String, String>,
@@ -37,7 +37,10 @@ impl Source for Goods<'_> {
     type Error = Error;
 
     fn may_exist(&self, id: &str) -> Outcome<bool> {
-        Ok(!self.has_filter || self.server.borrow_mut().bf_exists(FILTER, id)?)
+        match &self.filter {
+            Some(filter) => Ok(filter.contains(&mut *self.server.borrow_mut(), id)?),
+            None => Ok(true),
+        }
     }
 
     fn cached(&self, id: &str) -> Outcome<Option<String>> {
@@ -68,15 +71,19 @@ fn main() -> Outcome {
     let requests = rows * REQUESTS;
     println!("{requests} requests come. One of {ONE_OF} asks for a row, the others for none.");
     let guards = [(); 2].map(|()| Guard::new(FilterFailure::AskOn));
-    let goods = |has_filter, cache| -> Outcome<Goods> {
+    let goods = |filter, cache| -> Outcome<Goods> {
         Ok(Goods {
             server: RefCell::new(embedded.connect()?),
-            has_filter,
+            filter,
             cache,
             table: &table,
         })
     };
-    let goods = [goods(false, "cache:without")?, goods(true, "cache:with")?];
+    let filter = ServerFilter::new(FILTER);
+    let goods = [
+        goods(None, "cache:without")?,
+        goods(Some(filter), "cache:with")?,
+    ];
     let (mut absent, mut different) = (0, 0);
     for n in 0..requests {
         let id = asked_for(n, rows);
@@ -96,6 +103,7 @@ fn main() -> Outcome {
         .arg(FILTER)
         .query(&mut server)?;
     let measured = rate(with.nothing, absent);
+    let lost = answered_without_filter(&mut server, &guards, &goods, rows)?;
     let stopped = match embedded.is_own() {
         true => Some(answered_alone(&embedded, &guards, &goods, rows)),
         false => None,
@@ -111,6 +119,8 @@ fn main() -> Outcome {
     figure("error rate, expected", format!("{ERROR_RATE:.6}"));
     figure("error rate, measured", format!("{measured:.6}"));
     figure("memory of the filter, bytes", memory);
+    figure("rows requested without the filter", lost.0);
+    figure("rows answered without the filter", lost.1);
     if let Some((asked, answered)) = stopped {
         figure("requests after the server has stopped", asked);
         figure("of these answered", answered);
@@ -118,7 +128,19 @@ fn main() -> Outcome {
     Ok(())
 }
 
-/// Stops the server and asks for rows: how many requests were made, and how many were answered.
+/// Deletes the filter and asks for rows.
+fn answered_without_filter(
+    server: &mut Connection,
+    guards: &[Guard<String, Error>; 2],
+    goods: &[Goods<'_>; 2],
+    rows: u64,
+) -> Outcome<(u64, u64)> {
+    server.del(FILTER)?;
+    println!("The filter is deleted. Cache and table answer without it.");
+    Ok(answered(guards, goods, rows))
+}
+
+/// Stops the server and asks for rows.
 fn answered_alone(
     server: &Embedded,
     guards: &[Guard<String, Error>; 2],
@@ -127,6 +149,11 @@ fn answered_alone(
 ) -> (u64, u64) {
     server.stop();
     println!("The server with filter and cache is stopped. The table answers alone.");
+    answered(guards, goods, rows)
+}
+
+/// How many requests for rows were made, and how many were answered.
+fn answered(guards: &[Guard<String, Error>; 2], goods: &[Goods<'_>; 2], rows: u64) -> (u64, u64) {
     let ([_, guard], [_, goods]) = (guards, goods);
     let asked = rows.min(1000);
     let is_answered = |row: &u64| {

@@ -14,7 +14,7 @@ pub use bitmap::{BitmapFilter, BitmapParameters, redisson_default_item};
 #[cfg(feature = "cluster")]
 pub use cluster::cluster_client;
 pub use error::{BatchError, Error};
-pub use guard::{AsyncSource, Counts, FilterFailure, Guard, Source};
+pub use guard::{AsyncSource, Counts, FilterFailure, Guard, ServerFilter, Source};
 pub use name::NameError;
 pub use redis;
 pub use spread::{SpreadFilter, SpreadParameters};

@@ -79,6 +79,9 @@ fn guard() {
     assert!(with * 20.0 < without, "{}", example.output);
     let expected = example.figure("error rate, expected");
     assert_rate(&example, expected, absent);
+    let asked = example.figure("rows requested without the filter");
+    assert!(asked > 0.0);
+    assert_eq!(example.figure("rows answered without the filter"), asked);
     let asked = example.figure("requests after the server has stopped");
     assert!(asked > 0.0);
     assert_eq!(example.figure("of these answered"), asked);

@@ -1,5 +1,6 @@
 //! A filter and a cache in front of a database: requests for absent keys stop at the filter.
 
+mod filter;
 mod flight;
 mod source;
 
@@ -8,11 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::wire::wait;
+pub use filter::ServerFilter;
 use flight::Flights;
 use source::Immediate;
 pub use source::{AsyncSource, Source};
 
-/// What happens when the filter or the cache fails. The caller chooses, because both choices have a
+/// What happens when the filter or the cache fails. A missing filter has failed, too. The caller chooses, because both choices have a
 /// cost. A filter and a cache on one server fail together.
 ///
 /// ```

@@ -12,11 +12,13 @@ pub trait Source {
     /// The error type of all three.
     type Error: Send + Sync;
 
-    /// Looks the key up in the filter: `false` when it does not exist.
+    /// Looks the key up in the filter: `false` when it does not exist. A missing filter must be an
+    /// error, because "not in the filter" would hide every row;
+    /// [`ServerFilter`](crate::ServerFilter) returns one.
     ///
     /// # Errors
     ///
-    /// As the filter's. [`FilterFailure`](crate::FilterFailure) says what then happens.
+    /// As the filter's, and when the filter is missing. [`FilterFailure`](crate::FilterFailure) says what then happens.
     fn may_exist(&self, key: &str) -> Result<bool, Self::Error>;
 
     /// Looks the key up in the cache. A caller that is about to load looks a second time, because

@@ -8,10 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use everbloom::BloomFilter;
-use everbloom_client::{AsyncSource, FilterFailure, Guard, Source};
+use everbloom_client::redis::TypedCommands;
+use everbloom_client::{AsyncSource, Error, FilterFailure, Guard, ServerFilter, Source};
 use everbloom_dev::wait_for;
 
-use crate::support::runtime;
+use crate::support::{Host, runtime};
 
 const IDS: usize = 1000;
 
@@ -289,5 +290,87 @@ fn without_a_cache_it_goes_on_or_refuses() {
         let closed = Guard::new(FilterFailure::Refuse);
         assert!(closed.get(&table, "7").is_err());
         assert_eq!(closed.counts().loaded, 0);
+    }
+}
+
+/// A table whose filter is on a server.
+struct Rows {
+    filter: ServerFilter,
+    connection: Mutex<everbloom_client::redis::Connection>,
+}
+
+impl Source for Rows {
+    type Value = String;
+    type Error = Error;
+
+    fn may_exist(&self, key: &str) -> Result<bool, Error> {
+        self.filter
+            .contains(&mut *self.connection.lock().unwrap(), key)
+    }
+
+    fn cached(&self, _: &str) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    fn load(&self, key: &str) -> Result<Option<String>, Error> {
+        Ok(key.starts_with("row").then(|| key.to_owned()))
+    }
+
+    fn keep(&self, _: &str, _: &String) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_filter_that_is_gone_hides_no_row() {
+    let host = Host::serve();
+    let mut server = host.connect();
+    let losses: [&[&str]; 4] = [
+        &["DEL", "filter"],
+        &["FLUSHALL"],
+        &["RENAME", "filter", "elsewhere"],
+        &["SET", "filter", "a text"],
+    ];
+    for loss in losses {
+        server.bf_reserve("filter", 0.001, 1000).unwrap();
+        let rows = Rows {
+            filter: ServerFilter::new("filter"),
+            connection: Mutex::new(host.connect()),
+        };
+        assert!(rows.filter.add(&mut server, "row 1").unwrap());
+        assert!(!rows.filter.add(&mut server, "row 1").unwrap());
+        let [open, closed] =
+            [FilterFailure::AskOn, FilterFailure::Refuse].map(Guard::<String, Error>::new);
+        assert_eq!(open.get(&rows, "row 1").unwrap().as_deref(), Some("row 1"));
+        assert_eq!(
+            open.get(&rows, "row 2").unwrap(),
+            None,
+            "it is not in the filter"
+        );
+        assert_eq!(open.counts().absent, 1);
+
+        let [name, args @ ..] = loss else { panic!() };
+        let mut command = everbloom_client::redis::cmd(name);
+        command.arg(args).exec(&mut server).unwrap();
+        for row in ["row 1", "row 2"] {
+            assert_eq!(
+                open.get(&rows, row).unwrap().as_deref(),
+                Some(row),
+                "{loss:?}"
+            );
+            let error = closed.get(&rows, row).unwrap_err();
+            let is_named = matches!(*error, Error::NotFound { .. } | Error::WrongType { .. });
+            assert!(is_named, "{loss:?}: {error}");
+        }
+        assert_eq!(
+            (open.counts().filter_errors, closed.counts().loaded),
+            (2, 0)
+        );
+        // An item does not make the filter: it would hide all others.
+        assert!(rows.filter.add(&mut server, "row 3").is_err(), "{loss:?}");
+        assert!(open.get(&rows, "row 1").unwrap().is_some(), "{loss:?}");
+        everbloom_client::redis::cmd("FLUSHALL")
+            .exec(&mut server)
+            .unwrap();
     }
 }

@@ -30,7 +30,7 @@ impl Host {
         })
     }
 
-    fn serve() -> Host {
+    pub(crate) fn serve() -> Host {
         let serve = Server::start(Settings {
             port: 0,
             ..Settings::default()

@@ -235,7 +235,10 @@ impl Shell {
         fs::write(&script, text).unwrap();
         let done = self.run("python3 script.py # redis")?;
         match done.code {
-            Some(0) => Ok(()),
+            Some(0) => {
+                self.printed = done.output;
+                Ok(())
+            }
             _ => Err(done.output),
         }
     }
