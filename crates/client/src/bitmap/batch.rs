@@ -5,7 +5,7 @@
 //! finds a bit that was not set. A pipeline of one `GETBIT` per bit costs the client more than it
 //! saves on a server that executes such a pipeline as one batch.
 
-use redis::{Cmd, Pipeline, Value};
+use redis::{Cmd, Value};
 
 use super::filter::BitmapFilter;
 use crate::wire::{Action, Wire};
@@ -64,14 +64,18 @@ impl BitmapFilter {
         let length = (BYTES / BYTES_OF_BIT / bits).clamp(1, ITEMS);
         let mut answers = Vec::with_capacity(items.len());
         for batch in items.chunks(length) {
-            let mut pipeline = Pipeline::with_capacity(batch.len());
-            pipeline.ignore_errors();
-            for item in batch {
-                pipeline.add_command(self.command(action, item.as_ref()));
-            }
+            let commands = batch.iter();
+            let commands = commands.map(|item| self.command(action, item.as_ref()));
+            let keys = self.needed(batch);
+            let replies = self.on_bits(wire, &keys, commands.collect(), action);
+            let replies = match replies.await {
+                Ok(replies) => replies,
+                Err(error) => {
+                    answers.resize(items.len(), None);
+                    return Err(BatchError { answers, error });
+                }
+            };
             let mut failure = None;
-            let replies = wire.ask(&pipeline).await;
-            let replies = replies.unwrap_or_else(|error| vec![Err(error)]);
             for reply in replies {
                 let reply = reply.map_err(|error| Error::of(error, &self.name));
                 match reply.and_then(|reply| action.answer(&reply, hashes)) {

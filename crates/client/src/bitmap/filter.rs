@@ -19,9 +19,10 @@ use crate::{BatchError, Error};
 /// filters that other programs made.
 ///
 /// A server that evicts keys when its memory is full may evict the bits, too. Their items are then
-/// lost, and `create` and `open` return an error, until somebody who goes on adding happens to set
-/// the last bits of the array again. Choose an eviction policy or a memory limit that
-/// protects the bits.
+/// lost, and every call returns [`Error::Incomplete`] until [`clear`](Self::clear) makes the bits
+/// again, without items. Choose an eviction policy or a memory limit that protects the bits.
+///
+/// [`expire`](Self::expire) gives all keys of the filter the same expiry.
 ///
 /// ```
 /// use everbloom_client::BitmapFilter;
@@ -139,14 +140,19 @@ impl BitmapFilter {
     }
 
     async fn estimate<W: Wire>(&self, wire: &mut W) -> Result<u64, Error> {
-        let mut pipeline = redis::pipe();
-        pipeline.ignore_errors();
-        for key in &self.bits {
-            pipeline.cmd("BITCOUNT").arg(key);
-        }
+        let keys: Vec<&String> = match self.layout.rule {
+            Rule::Everbloom => self.bits.iter().collect(),
+            _ => Vec::new(),
+        };
+        let counts = self
+            .bits
+            .iter()
+            .map(|key| redis::cmd("BITCOUNT").arg(key).take());
+        let replies = self.on_bits(wire, &keys, counts.collect(), Action::LookUp);
         let (bits, hashes) = (self.layout.bits as f64, f64::from(self.layout.hashes));
         let mut items = 0.0;
-        for reply in ask(wire, &self.name, &pipeline).await? {
+        for reply in replies.await? {
+            let reply = reply.map_err(|error| Error::of(error, &self.name))?;
             let ones: u64 = read(Some(&reply))?;
             items += textbook::items_from_ones(bits, hashes, ones as f64);
         }
@@ -174,10 +180,17 @@ impl BitmapFilter {
     }
 
     async fn empty<W: Wire>(&self, wire: &mut W) -> Result<(), Error> {
+        let remaining = self.remaining(wire).await?;
         let mut pipeline = redis::pipe();
         pipeline.atomic().cmd("UNLINK").arg(&self.bits);
         if self.layout.rule == Rule::Everbloom {
             self.make_bits(&mut pipeline);
+        }
+        if let Some(milliseconds) = remaining {
+            // The new bits have no expiry yet.
+            for key in self.parameters.iter().chain(&self.bits) {
+                pipeline.cmd("PEXPIRE").arg(key).arg(milliseconds);
+            }
         }
         ask(wire, &self.name, &pipeline).await.map(drop)
     }
@@ -209,7 +222,8 @@ impl BitmapFilter {
         keys.map(String::as_str).collect()
     }
 
-    /// The command that adds an item; [`was_new`](Self::was_new) reads its reply.
+    /// The command that adds an item; [`was_new`](Self::was_new) reads its reply. It does not notice
+    /// lost bits, as [`add`](Self::add) does.
     ///
     /// ```
     /// use everbloom_client::BitmapFilter;
@@ -237,7 +251,8 @@ impl BitmapFilter {
         Action::Add.answer(reply, self.layout.hashes)
     }
 
-    /// The command that looks an item up; [`is_known`](Self::is_known) reads its reply.
+    /// The command that looks an item up; [`is_known`](Self::is_known) reads its reply. It does not
+    /// notice lost bits, as [`contains`](Self::contains) does.
     ///
     /// ```
     /// use everbloom_client::BitmapFilter;

@@ -161,7 +161,7 @@ impl BitmapFilter {
             lengths.push(read(Some(reply))?);
         }
         let is_otherwise = lengths.pop() > Some(0);
-        let whole = self.layout.bits.div_ceil(8);
+        let whole = self.key_bytes();
         let keys = self.parameters.iter().chain(&self.bits);
         let first = |is_it: &dyn Fn(u64) -> bool| {
             let mut keys = keys.clone().zip(&lengths);

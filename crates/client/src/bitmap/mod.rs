@@ -9,6 +9,7 @@ mod made;
 mod parameters;
 mod python;
 mod redisson;
+mod whole;
 
 pub use filter::BitmapFilter;
 pub use parameters::BitmapParameters;

@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::thread;
+use std::time::Duration;
 
 use everbloom_client::{BitmapFilter, BitmapParameters, Error};
+use everbloom_dev::wait_for;
 use proptest::prelude::*;
 
 use crate::support::{items, with_bitmaps};
@@ -136,32 +138,128 @@ fn half_a_filter_is_none() {
     }
 }
 
-/// Bits that a server evicts are made again by the next item, up to its last bit.
+/// A server that evicts the bits, or lets only them expire, leaves the parameters.
 #[test]
-fn bits_that_an_item_made_again_are_not_a_filter() {
+fn lost_bits_are_an_error_of_every_call() {
+    for host in with_bitmaps() {
+        for keys in [1, 3] {
+            let mut connection = host.connect();
+            let parameters = BitmapParameters::new(100_000, 0.01).unwrap();
+            let parameters = parameters.in_keys(keys).unwrap();
+            let name = format!("seen{keys}");
+            let seen = BitmapFilter::create_with(&mut connection, &name, parameters).unwrap();
+            assert!(seen.add(&mut connection, "a").unwrap());
+            let bits = &seen.keys()[..keys as usize];
+            let mut lose = redis::cmd("DEL");
+            lose.arg(bits).exec(&mut connection).unwrap();
+            for round in 0..3 {
+                for outcome in [
+                    seen.contains(&mut connection, "a").map(drop),
+                    seen.add(&mut connection, "b").map(drop),
+                    seen.contains_all(&mut connection, &["a", "b"])
+                        .map(drop)
+                        .map_err(Error::from),
+                    seen.add_all(&mut connection, &["a", "b"])
+                        .map(drop)
+                        .map_err(Error::from),
+                    seen.count(&mut connection).map(drop),
+                    seen.expire(&mut connection, Duration::from_secs(9))
+                        .map(drop),
+                    seen.persist(&mut connection).map(drop),
+                    BitmapFilter::open(&mut connection, &name).map(drop),
+                    BitmapFilter::create_with(&mut connection, &name, parameters).map(drop),
+                ] {
+                    match outcome {
+                        Err(Error::Incomplete { missing, .. }) => {
+                            assert!(bits.contains(&missing.as_str()));
+                        }
+                        other => panic!("{} {keys} {round}: {other:?}", host.name),
+                    }
+                }
+            }
+            let mut exist = redis::cmd("EXISTS");
+            let left: usize = exist.arg(bits).query(&mut connection).unwrap();
+            assert_eq!(left, 0, "no addition makes the bits again");
+            seen.clear(&mut connection).unwrap();
+            assert_eq!(BitmapFilter::open(&mut connection, &name).unwrap(), seen);
+            assert!(seen.add(&mut connection, "a").unwrap());
+        }
+    }
+}
+
+/// Bits that another program made again are shorter, unless it has set the last ones.
+#[test]
+fn bits_that_another_program_made_again_are_not_a_filter() {
     for host in with_bitmaps() {
         let mut connection = host.connect();
         let seen = BitmapFilter::create(&mut connection, "seen", 100_000, 0.01).unwrap();
-        assert!(seen.add(&mut connection, "a").unwrap());
-        let mut lose = redis::cmd("DEL");
-        lose.arg("seen").exec(&mut connection).unwrap();
-        assert!(seen.add(&mut connection, "b").unwrap());
-        for outcome in [
-            BitmapFilter::open(&mut connection, "seen"),
-            BitmapFilter::create(&mut connection, "seen", 100_000, 0.01),
-        ] {
-            match outcome {
-                Err(Error::Incomplete { missing, .. }) => assert_eq!(missing, "seen"),
-                other => panic!("{}: {other:?}", host.name),
-            }
-        }
-        // A filter that is open already goes on.
-        let known = seen.contains_all(&mut connection, &["a", "b"]).unwrap();
-        assert_eq!(known, [false, true], "{}", host.name);
-        assert!(!seen.add(&mut connection, "b").unwrap());
-        assert_eq!(seen.count(&mut connection).unwrap(), 1);
+        redis::cmd("DEL").arg("seen").exec(&mut connection).unwrap();
+        let _: redis::Value = seen.adding("b").query(&mut connection).unwrap();
+        let error = seen.contains(&mut connection, "a").unwrap_err();
+        assert!(
+            matches!(error, Error::Incomplete { .. }),
+            "{}: {error}",
+            host.name
+        );
+    }
+}
+
+#[test]
+fn all_keys_expire_together() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        let parameters = BitmapParameters::new(1000, 0.01)
+            .unwrap()
+            .in_keys(3)
+            .unwrap();
+        let seen = BitmapFilter::create_with(&mut connection, "seen", parameters).unwrap();
+        seen.add(&mut connection, "a").unwrap();
+        let expiries = |connection: &mut redis::Connection| -> Vec<i64> {
+            let keys = seen.keys().into_iter();
+            keys.map(|key| redis::cmd("PTTL").arg(key).query(connection).unwrap())
+                .collect()
+        };
+        let hour = 3_600_000;
+        seen.expire(&mut connection, Duration::from_secs(3600))
+            .unwrap();
+        let all = expiries(&mut connection);
+        assert!(
+            all.iter().all(|left| (hour / 2..=hour).contains(left)),
+            "{all:?}"
+        );
+        // Neither an addition nor the removal of all items changes that.
+        seen.add(&mut connection, "b").unwrap();
         seen.clear(&mut connection).unwrap();
-        assert_eq!(BitmapFilter::open(&mut connection, "seen").unwrap(), seen);
+        let all = expiries(&mut connection);
+        assert!(
+            all.iter().all(|left| (hour / 2..=hour).contains(left)),
+            "{all:?}"
+        );
+        seen.persist(&mut connection).unwrap();
+        assert_eq!(expiries(&mut connection), [-1; 4]);
+        seen.expire(&mut connection, Duration::from_millis(1))
+            .unwrap();
+        wait_for("the expiry", || expiries(&mut connection) == [-2; 4]);
+        let is_gone = |outcome: Result<bool, Error>| {
+            let error = outcome.unwrap_err();
+            assert!(
+                matches!(error, Error::NotFound { .. }),
+                "{}: {error}",
+                host.name
+            );
+        };
+        is_gone(seen.contains(&mut connection, "a"));
+        is_gone(seen.add(&mut connection, "a"));
+        is_gone(seen.clear(&mut connection).map(|()| true));
+        is_gone(
+            seen.expire(&mut connection, Duration::from_secs(1))
+                .map(|()| true),
+        );
+        assert_eq!(expiries(&mut connection), [-2; 4], "nothing makes it again");
+        let seen = BitmapFilter::create_with(&mut connection, "seen", parameters).unwrap();
+        assert!(!seen.contains(&mut connection, "a").unwrap());
+        let error = seen.expire(&mut connection, Duration::MAX).unwrap_err();
+        assert!(matches!(error, Error::Shape(_)), "{error}");
     }
 }
 
