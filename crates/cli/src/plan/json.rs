@@ -32,6 +32,7 @@ fn filter(size: &Size) -> Value {
         "name": size.kind.name(),
         "capacity": size.capacity,
         "rate": size.rate,
+        "expected_rate": size.expected_rate(),
         "bits": size.bits(),
         "bytes": size.bytes,
         "hashes": size.hashes,

@@ -221,6 +221,15 @@ impl Size {
         self.bits() as f64 / self.capacity as f64
     }
 
+    /// The error rate to expect when the filter holds as many items as its capacity. That of a
+    /// window is the one asked for: its generations have several sizes.
+    pub(super) fn expected_rate(&self) -> f64 {
+        match self.kind {
+            Choice::Windowed => self.rate,
+            _ => self.rate_at(self.capacity as f64),
+        }
+    }
+
     /// The error rate when the filter holds so many items and has not grown.
     pub(super) fn rate_at(&self, items: f64) -> f64 {
         match self.kind {
@@ -228,7 +237,7 @@ impl Size {
                 let blocks = self.bits() as f64 / f64::from(BlockedSize::BLOCK_BITS);
                 BlockedSize::rate_at_load(items / blocks, self.hashes)
             }
-            _ => textbook::error_rate(self.bits() as f64, self.hashes.into(), items),
+            _ => LayerSize::rate_at(self.bits(), self.hashes, items),
         }
     }
 }

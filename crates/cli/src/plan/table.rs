@@ -9,6 +9,10 @@ use crate::number::grouped;
 /// The most items that BF.RESERVE takes.
 const RESERVE_MOST: u64 = 1 << 30;
 
+/// How far above the rate asked for a filter counts as one that keeps it: the whole number of hashes
+/// alone makes up to a tenth.
+const TOLERANCE: f64 = 1.1;
+
 pub(super) fn render(plan: &Plan) -> String {
     let mut text = format!("{}\n\n", headline(plan));
     text += &filters(plan);
@@ -53,7 +57,23 @@ fn filters(plan: &Plan) -> String {
             size.hashes
         );
     }
-    text + "\n"
+    text + &exceeding(plan) + "\n"
+}
+
+/// The filters that are expected to exceed the rate they are made for.
+fn exceeding(plan: &Plan) -> String {
+    let exceeds = |size: &&Size| size.expected_rate() > size.rate * TOLERANCE;
+    let expected = plan.filters.iter().filter(exceeds).map(|size| {
+        let (name, rate) = (size.kind.name(), label::percent(size.expected_rate()));
+        format!("  {name:<22} {rate:>10}\n")
+    });
+    let expected: String = expected.collect();
+    if expected.is_empty() {
+        return expected;
+    }
+    format!(
+        "Small filters of the classic layout err more often. Expected when they are full:\n{expected}"
+    )
 }
 
 /// What makes these filters elsewhere.

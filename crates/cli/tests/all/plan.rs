@@ -227,6 +227,47 @@ fn overfilled_filters_are_as_wrong_as_planned() {
     }
 }
 
+/// Small filters of the classic layout exceed the rate that they are made for, and the plan says by
+/// how much.
+#[test]
+fn small_classic_filters_are_as_wrong_as_planned() {
+    const FILTERS: u64 = 300;
+    const PROBES: u64 = 5000;
+    for (capacity, rate) in [(10, "1e-6"), (100, "1e-4"), (1000, "0.1%")] {
+        let planned = json(&[&capacity.to_string(), rate]);
+        let expected = field(&planned, "classic", "expected_rate")
+            .as_f64()
+            .unwrap();
+        let asked = field(&planned, "classic", "rate").as_f64().unwrap();
+        let mut wrong = 0;
+        for n in 0..FILTERS {
+            let builder = BloomFilter::builder().capacity(capacity).error_rate(asked);
+            let mut filter = builder.layout(Layout::Classic).build().unwrap();
+            for item in 0..capacity {
+                filter.insert(&format!("{n} in {item}"));
+            }
+            let is_wrong = |item: &u64| filter.contains(&format!("{n} other {item}"));
+            wrong += (0..PROBES).filter(is_wrong).count();
+        }
+        let measured = wrong as f64 / (FILTERS * PROBES) as f64;
+        let deviation = (expected / (FILTERS * PROBES) as f64).sqrt();
+        let slack = 4.0 * deviation + 0.25 * expected;
+        assert!(
+            (measured - expected).abs() <= slack,
+            "{capacity} {rate}: {measured}, planned {expected}"
+        );
+        let text = plan(&[&capacity.to_string(), rate]).success();
+        let warns = text.contains("Small filters of the classic layout err more often");
+        assert_eq!(warns, expected > 1.1 * asked, "{text}");
+    }
+    let text = plan(&["10", "1e-6"]).success();
+    assert!(
+        text.contains("  classic                   0.138 %\n"),
+        "{text}"
+    );
+    assert!(!plan(&["1e6", "1%"]).success().contains("err more often"));
+}
+
 trait SeedWhereKeyed {
     fn seed_where_keyed(self, name: &str) -> Self;
 }

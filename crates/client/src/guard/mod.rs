@@ -14,8 +14,8 @@ use flight::Flights;
 use source::Immediate;
 pub use source::{AsyncSource, Source};
 
-/// What happens when the filter or the cache fails. A missing filter has failed, too. The caller chooses, because both choices have a
-/// cost. A filter and a cache on one server fail together.
+/// What happens when the filter or the cache fails. A missing filter has failed, too. The caller
+/// chooses, because both choices have a cost. A filter and a cache on one server fail together.
 ///
 /// ```
 /// use everbloom_client::{FilterFailure, Guard};

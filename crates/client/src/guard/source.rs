@@ -18,7 +18,8 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// As the filter's, and when the filter is missing. [`FilterFailure`](crate::FilterFailure) says what then happens.
+    /// As the filter's, and when the filter is missing. [`FilterFailure`](crate::FilterFailure)
+    /// says what then happens.
     fn may_exist(&self, key: &str) -> Result<bool, Self::Error>;
 
     /// Looks the key up in the cache. A caller that is about to load looks a second time, because

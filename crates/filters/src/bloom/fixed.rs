@@ -158,7 +158,10 @@ impl BloomFilter {
         self.layer.capacity()
     }
 
-    /// The error rate at its capacity. [Example](Self::capacity).
+    /// The error rate that it is made for, at its capacity. [Example](Self::capacity).
+    ///
+    /// Small layers in [`Layout::Classic`] err more often when they are full.
+    /// [`LayerSize::rate_at`](crate::sizing::LayerSize::rate_at) says how often.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         self.layer.error_rate()

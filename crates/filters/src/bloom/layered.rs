@@ -153,6 +153,9 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     }
 
     /// The error rate given at creation, after the cap.
+    ///
+    /// Small layers in [`Layout::Classic`] err more often when they are full.
+    /// [`LayerSize::rate_at`](crate::sizing::LayerSize::rate_at) says how often.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         let is_whole = self.is_fixed() || self.valkey().is_some();

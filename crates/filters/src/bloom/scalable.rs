@@ -151,6 +151,9 @@ impl ScalableBloomFilter {
     }
 
     /// The error rate given at creation, after the cap. [Example](Self::len).
+    ///
+    /// Small layers in [`Layout::Classic`] err more often when they are full.
+    /// [`LayerSize::rate_at`](crate::sizing::LayerSize::rate_at) says how often.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         self.0.error_rate()

@@ -27,7 +27,8 @@ pub enum Rounding {
 pub struct LayerSize {
     /// Items it is made for.
     pub capacity: u64,
-    /// The error rate when it is full.
+    /// The error rate that it is made for. A small layer of the classic layout errs more often when
+    /// it is full: see [`rate_at`](Self::rate_at).
     pub error_rate: f64,
     /// Bits per item of the capacity, before any rounding.
     pub bits_per_entry: f64,
@@ -275,6 +276,24 @@ impl LayerSize {
         let alike = 2.0 * fill_ratio * powf(1.0 - fill_ratio, -2.3);
         let added = alike * (1.0 + k * k / m) / (moved * m);
         (independent + added).min(1.0)
+    }
+
+    /// The error rate of a layer in the classic layout that holds so many items: that of
+    /// [`rate_from_fill`](Self::rate_from_fill) for the part of the bits that they make 1.
+    ///
+    /// ```
+    /// use everbloom::sizing::{LayerSize, Rounding};
+    /// // A filter for 10 items at 0.0001 % keeps 0.14 %. One for a million keeps its rate.
+    /// let small = LayerSize::new(10, 1e-6, Rounding::Words).unwrap();
+    /// let rate = LayerSize::rate_at(small.bits(), small.hashes, 10.0);
+    /// assert!((0.0012..0.0015).contains(&rate));
+    /// let large = LayerSize::new(1_000_000, 1e-6, Rounding::Words).unwrap();
+    /// assert!(LayerSize::rate_at(large.bits(), large.hashes, 1e6) < 1.05e-6);
+    /// ```
+    #[must_use]
+    pub fn rate_at(bits: u64, hashes: u32, items: f64) -> f64 {
+        let fill = textbook::fill_ratio(bits as f64, f64::from(hashes), items);
+        Self::rate_from_fill(fill, bits, hashes)
     }
 
     /// Length of the bit array in bits, saturating. [Example](Self::new).

@@ -15,7 +15,7 @@
 //! | capacity | bits, hashes, error rate | | [`textbook::capacity_with_hashes`] |
 //! | capacity | bits, hashes | [`LayerSize::from_bits`] | |
 //! | error rate | bits, capacity | [`LayerSize::rate_of`] | |
-//! | error rate | bits, hashes, items | | [`textbook::error_rate`] |
+//! | error rate | bits, hashes, items | [`LayerSize::rate_at`] | [`textbook::error_rate`] |
 //! | error rate | fill ratio, bits, hashes | [`LayerSize::rate_from_fill`] | [`textbook::error_rate_from_fill`] |
 //! | items | bits that are 1 | | [`textbook::items_from_ones`] |
 
