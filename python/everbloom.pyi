@@ -99,6 +99,8 @@ class _Adding(_Lookup):
 
         A list of bool, or a numpy array of bool when the items are an array or a column. A row
         without a value is an error before anything is added, or False with skip_missing.
+        An object that is no item is an error before anything is added, too; of an iterator, the
+        items before it are added.
         """
 
     @overload

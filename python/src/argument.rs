@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::{error, file, item};
+use crate::{error, file, item, memory};
 
 /// A number of items, or a seed.
 pub(crate) fn whole(number: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
@@ -77,8 +77,13 @@ pub(crate) fn from_bytes_like<F: Send>(
         return py.detach(|| from_bytes(bytes)).map_err(error::bytes);
     }
     // Others may change while they are read.
-    let bytes = item::bytes_of(data)?;
-    py.detach(|| from_bytes(&bytes)).map_err(error::bytes)
+    let lent = item::lent_by(data)?;
+    let lent = lent.bytes()?;
+    py.detach(|| {
+        memory::check(lent.len())?;
+        let copied = lent.to_vec();
+        from_bytes(&copied).map_err(error::bytes)
+    })
 }
 
 pub(crate) fn from_file<F: Send>(

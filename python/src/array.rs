@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::item::Value;
 use crate::raw::{Buffer, Elements};
 use crate::shared::Detached;
-use crate::task::{CHUNK, Stop, Task, each};
+use crate::task::{CHUNK, SIGNALS, Stop, Task, each, handle_signals};
 
 /// The type of an array's elements.
 #[derive(Clone, Copy)]
@@ -84,10 +84,13 @@ impl ElementType {
                 .all(|char| char::from_u32(code(*char)).is_some());
             all.then_some(())
         };
-        match (0..elements.len()).find(|row| is_text(*row).is_none()) {
-            Some(row) => Err(Stop::NoText(row)),
-            None => Ok(()),
+        for row in 0..elements.len() {
+            if row > 0 && row % SIGNALS == 0 {
+                handle_signals()?;
+            }
+            is_text(row).ok_or(Stop::NoText(row))?;
         }
+        Ok(())
     }
 
     /// Does a task with the elements of an array of this type; those that are objects are not read.
@@ -163,6 +166,10 @@ fn each_text<F>(
     let mut bytes = Vec::new();
     let mut ends = Vec::with_capacity(CHUNK);
     for first in (0..elements.len()).step_by(CHUNK) {
+        // A chunk begins at each multiple.
+        if first > 0 && first % SIGNALS == 0 {
+            handle_signals()?;
+        }
         bytes.clear();
         ends.clear();
         let mut stop = None;

@@ -57,6 +57,8 @@ struct Run<'a, F, T> {
     task: T,
     /// 0 or 1 for each item so far.
     answers: Vec<u8>,
+    /// For each row of a column, whether it has no value, if any has none.
+    missing: &'a [bool],
 }
 
 /// Does the task with all items of an iterable. The answers are an array if the items are one of
@@ -73,6 +75,7 @@ pub(crate) fn run<'py, F: Lookup, T: Task<F>>(
         filter,
         task,
         answers: Vec::new(),
+        missing: column.as_ref().map_or(&[], |column| &column.missing),
     };
     match column.as_ref().map(|column| &column.rows) {
         Some(Rows::Arrow(rows)) => {
@@ -137,24 +140,32 @@ fn count_texts<'a>(next: impl Fn(usize) -> Option<Texts<'a>>) -> usize {
     count
 }
 
-/// Fails if one of these objects is no item, before any is added. `first` is the row of the first
-/// one.
-fn check<'py>(
-    first: usize,
-    objects: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
-) -> PyResult<()> {
-    for (object, row) in objects.zip(first..) {
-        let (object, py) = object.map(|object| (object.clone(), object.py()))?;
-        if row % SIGNALS == 0 {
-            py.check_signals()?;
-        }
-        let value = Value::of(object.as_borrowed()).map(drop);
-        value.map_err(|error| error::in_row(py, error, row))?;
-    }
-    Ok(())
-}
-
 impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
+    /// The row that holds the item of this number.
+    fn row_of(&self, item: usize) -> usize {
+        let rows = self.missing.iter().enumerate();
+        let mut present = rows.filter(|(_, missing)| !**missing).map(|(row, _)| row);
+        present.nth(item).unwrap_or(item)
+    }
+
+    /// Fails if one of these objects is no item, before any is added. `first` is the number of the
+    /// first one.
+    fn check<'py>(
+        &self,
+        first: usize,
+        objects: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+    ) -> PyResult<()> {
+        for (object, number) in objects.zip(first..) {
+            let (object, py) = object.map(|object| (object.clone(), object.py()))?;
+            if number % SIGNALS == 0 {
+                py.check_signals()?;
+            }
+            let value = Value::of(object.as_borrowed()).map(drop);
+            value.map_err(|error| error::in_row(py, error, self.row_of(number)))?;
+        }
+        Ok(())
+    }
+
     fn reserve(&mut self, count: usize) -> PyResult<()> {
         if !T::ANSWERS {
             return Ok(());
@@ -171,7 +182,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         }
         if let Ok(tuple) = items.cast::<PyTuple>() {
             if T::ADDS {
-                check(0, tuple.iter().map(Ok))?;
+                self.check(0, tuple.iter().map(Ok))?;
             }
             return self.objects(items.py(), 0, tuple.iter().map(Ok));
         }
@@ -192,7 +203,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
     }
 
     /// If an object cannot be fetched or is no item, the task is done with those before it. `first`
-    /// is the row of the first one.
+    /// is the number of the first one.
     fn objects<'py>(
         &mut self,
         py: Python<'py>,
@@ -201,7 +212,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
     ) -> PyResult<()> {
         let mut objects = objects.into_iter();
         let mut chunk = Vec::with_capacity(CHUNK);
-        let mut row = first;
+        let mut done = first;
         loop {
             chunk.clear();
             let mut failure = None;
@@ -219,12 +230,13 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
                 match Value::of(object.as_borrowed()) {
                     Ok(value) => values.push(value),
                     Err(error) => {
-                        failure = Some(error::in_row(py, error, row + values.len()));
+                        let row = self.row_of(done + values.len());
+                        failure = Some(error::in_row(py, error, row));
                         break;
                     }
                 }
             }
-            row += values.len();
+            done += values.len();
             self.reserve(values.len())?;
             self.attached(py, &values)?;
             if let Some(error) = failure {
@@ -242,7 +254,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         if T::ADDS {
             let rows = list.len();
             let texts = count_texts(|first| Texts::of_list(list, first));
-            check(texts, list.iter().skip(texts).map(Ok))?;
+            self.check(texts, list.iter().skip(texts).map(Ok))?;
             // An item's `__index__` may have changed it.
             if list.len() != rows {
                 return Err(PyRuntimeError::new_err(
@@ -259,7 +271,7 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         let py = array.py();
         if T::ADDS {
             let texts = count_texts(|first| Texts::of_objects(py, objects, first));
-            check(texts, array.try_iter()?.skip(texts))?;
+            self.check(texts, array.try_iter()?.skip(texts))?;
         }
         let done = self.texts(py, |first| Texts::of_objects(py, objects, first))?;
         self.objects(py, done, array.try_iter()?.skip(done))
@@ -321,6 +333,6 @@ impl<F: Lookup, T: Task<F>> Run<'_, F, T> {
         let done = self
             .filter
             .detach(items.py(), |shared| work(shared, answers));
-        done.map_err(|stop| stop.error(items))
+        done.map_err(|stop| stop.error(items, |element| self.row_of(element)))
     }
 }

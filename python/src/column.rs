@@ -19,7 +19,7 @@ const METHODS: [(&str, &str); 3] = [
 pub(crate) struct Column<'py> {
     pub(crate) rows: Rows<'py>,
     /// For each row, whether it has no value; empty when all have one.
-    missing: Vec<bool>,
+    pub(crate) missing: Vec<bool>,
 }
 
 /// Where the values of a column are.
@@ -54,6 +54,7 @@ impl<'py> Column<'py> {
                 missing,
             }));
         }
+        refuse_structs(items)?;
         let all = values(items)?;
         let (missing, drop) = match are_texts(&all) {
             true => (Vec::new(), ""),
@@ -98,6 +99,30 @@ fn is_column(items: &Bound<'_, PyAny>) -> PyResult<bool> {
         )));
     }
     Ok(is_column)
+}
+
+/// Rows of several fields are no items, and each library has another way to take one of them.
+fn refuse_structs(column: &Bound<'_, PyAny>) -> PyResult<()> {
+    // pandas has rows as attributes, too.
+    let of_pyarrow = match column.hasattr("isna")? {
+        true => None,
+        false => column.getattr_opt("type")?,
+    };
+    let (kind, field) = match of_pyarrow {
+        Some(kind) => (Some(kind), "pyarrow.compute.struct_field(column, \"id\")"),
+        None => (column.getattr_opt("dtype")?, "column.struct.field(\"id\")"),
+    };
+    let Some(kind) = kind.map(|kind| kind.str()).transpose()? else {
+        return Ok(());
+    };
+    let kind = kind.to_string();
+    match kind.to_ascii_lowercase().starts_with("struct") {
+        false => Ok(()),
+        true => Err(PyTypeError::new_err(format!(
+            "a column of {kind} is not of items; pass one field, such as {field}, or a list of \
+             tuples of its fields"
+        ))),
+    }
 }
 
 /// An array of numpy.ma would be read with what is behind its mask.

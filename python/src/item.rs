@@ -2,7 +2,7 @@
 
 use everbloom::Item;
 use everbloom::hash::{DoubleHash, ItemHasher};
-use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple};
 
@@ -139,17 +139,17 @@ fn index_of<'a>(object: Borrowed<'_, '_, PyAny>) -> PyResult<Value<'a>> {
     }
 }
 
+/// What an object lends that holds bytes.
+pub(crate) fn lent_by<'py>(object: &Bound<'py, PyAny>) -> PyResult<Buffer<'py>> {
+    Buffer::of(object).ok_or_else(|| match object.get_type().name() {
+        Ok(name) => PyTypeError::new_err(format!("this {name} lends no bytes")),
+        Err(error) => error,
+    })
+}
+
 /// A copy of the bytes that an object lends.
 pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    let Some(buffer) = Buffer::of(object) else {
-        let name = object.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("this {name} lends no bytes")));
-    };
-    let bytes = buffer.elements().and_then(|elements| elements.contiguous());
-    let bytes = bytes.ok_or_else(|| {
-        PyBufferError::new_err("the bytes must lie side by side, in one dimension")
-    })?;
-    Ok(bytes.to_vec())
+    Ok(lent_by(object)?.bytes()?.to_vec())
 }
 
 /// Whether it is a bool of numpy, which has no `__index__`. Arrays of them are taken, too.

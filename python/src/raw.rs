@@ -248,10 +248,7 @@ impl LentView {
         let buffer = buffer.ok_or_else(|| {
             PyTypeError::new_err("a view is of bytes, of a read-only mmap or a read-only buffer")
         })?;
-        let bytes = buffer.elements().and_then(|elements| elements.contiguous());
-        let bytes = bytes.ok_or_else(|| {
-            PyBufferError::new_err("the bytes must lie side by side, in one dimension")
-        })?;
+        let bytes = buffer.bytes()?;
         // SAFETY: nobody changes the bytes, and they are lent as long as the view exists.
         let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
         Ok(LentView {
@@ -323,6 +320,14 @@ impl<'py> Buffer<'py> {
 
     pub(crate) fn dimensions(&self) -> c_int {
         self.lent.0.ndim
+    }
+
+    /// All of the memory, which other threads may write into as they may into [`Elements`].
+    pub(crate) fn bytes(&self) -> PyResult<&[u8]> {
+        let bytes = self.elements().and_then(|elements| elements.contiguous());
+        bytes.ok_or_else(|| {
+            PyBufferError::new_err("the bytes must lie side by side, in one dimension")
+        })
     }
 
     /// Those of an array of objects with one dimension.

@@ -112,8 +112,9 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// The exception for it; `items` are what the elements come from.
-    pub(crate) fn error(self, items: &Bound<'_, PyAny>) -> PyErr {
+    /// The exception for it; `items` are what the elements come from, and `row_of` says in which
+    /// row an element is.
+    pub(crate) fn error(self, items: &Bound<'_, PyAny>, row_of: impl Fn(usize) -> usize) -> PyErr {
         match self {
             Stop::Insert(error) => error::insert(error),
             // Python says what is wrong with it.
@@ -123,12 +124,17 @@ impl Stop {
                 let error = item
                     .err()
                     .unwrap_or_else(|| PyValueError::new_err("this is no text"));
-                error::in_row(items.py(), error, element)
+                error::in_row(items.py(), error, row_of(element))
             }
             Stop::Raised(error) => error,
             Stop::Damaged => PyValueError::new_err("the column's memory contradicts its type"),
         }
     }
+}
+
+/// Lets the interpreter handle signals, for a thread that has not got it.
+pub(crate) fn handle_signals() -> Result<(), Stop> {
+    Python::attach(|py| py.check_signals()).map_err(Stop::Raised)
 }
 
 /// Does a task with the items, without the interpreter.
@@ -144,7 +150,7 @@ pub(crate) fn each<F, I: Item>(
         done += chunk.len();
         if done >= SIGNALS {
             done = 0;
-            Python::attach(|py| py.check_signals()).map_err(Stop::Raised)?;
+            handle_signals()?;
         }
         chunk.clear();
         for item in items.by_ref().take(CHUNK) {

@@ -8,6 +8,7 @@ import numpy as np
 import pandas
 import polars
 import pyarrow
+import pyarrow.compute
 import pytest
 
 from everbloom import BloomFilter, CuckooFilter, ScalableBloomFilter, WindowedBloomFilter
@@ -129,6 +130,36 @@ def test_the_answers_select_rows_of_a_table(seen):
     assert new["n"].tolist() == [0, 2]
     frame = polars.DataFrame({"url": ["b", "c"]})
     assert frame.filter(~seen.contains_many(frame["url"]))["url"].to_list() == ["c"]
+
+
+def test_rows_are_counted_with_those_that_are_skipped(seen):
+    column = pandas.Series([None, "a", None, 1.5, "b"], dtype=object)
+    for change in (seen.update, seen.add_many, seen.contains_many):
+        with pytest.raises(TypeError, match="row 3, counted from 0: float"):
+            change(column, skip_missing=True)
+    assert len(seen) == 0
+    column[3] = "\ud800"
+    with pytest.raises(UnicodeEncodeError, match="in row 3"):
+        seen.update(column, skip_missing=True)
+    assert len(seen) == 0
+
+
+def test_a_column_of_structs_says_what_to_write(seen):
+    rows = [{"id": 1, "day": 2}, {"id": 3, "day": 4}]
+    arrow = pyarrow.array(rows)
+    frame = pandas.Series(rows, dtype=pandas.ArrowDtype(arrow.type))
+    for column in (arrow, pyarrow.chunked_array([arrow]), arrow[:0]):
+        for change in (seen.update, seen.add_many, seen.contains_many):
+            with pytest.raises(TypeError, match=r"struct<.*pyarrow.compute.struct_field\("):
+                change(column)
+    for column in (polars.Series(rows), polars.Series(rows)[:0], frame):
+        with pytest.raises(TypeError, match=r"(?i)struct.*column.struct.field\("):
+            seen.update(column, skip_missing=True)
+    assert len(seen) == 0
+    # What it says works.
+    seen.update(polars.Series(rows).struct.field("id"))
+    assert seen.contains_many(pyarrow.compute.struct_field(arrow, "id")).all()
+    assert 1 in seen and 3 in seen and len(seen) == 2
 
 
 def test_skip_missing_is_for_columns(seen):

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from everbloom import BloomFilter, ScalableBloomFilter
+from everbloom import BloomFilter, FormatError, ScalableBloomFilter
 
 THREADS = 4
 
@@ -116,16 +116,30 @@ def ring(*_):
 
 
 signal.signal(signal.SIGALRM, ring)
-# One number again and again, which takes no memory, and would take days.
-endless = np.broadcast_to(np.int64(7), 2**40)
-for seen in (BloomFilter(1000), ScalableBloomFilter(1000)):
+def endless(item, rows):
+    # One item again and again, which takes no memory.
+    return np.broadcast_to(np.array(item), rows)
+
+
+numbers = BloomFilter(1000)
+growing = ScalableBloomFilter(1000)
+texts = BloomFilter(1000)
+for long in (
+    lambda: numbers.update(endless(7, 2**40)),
+    lambda: growing.update(endless(7, 2**40)),
+    # They are checked before the first is added.
+    lambda: texts.update(endless("seven", 2**40)),
+    lambda: texts.contains_many(endless("seven", 2**32)),
+):
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
-        seen.update(endless)
+        long()
     except Rang:
-        assert 7 in seen and seen.add(8)
-    else:
-        raise AssertionError("it cannot have come to an end")
+        continue
+    raise AssertionError("it cannot have come to an end")
+for seen in (numbers, growing):
+    assert 7 in seen and seen.add(8)
+assert len(texts) == 0 and texts.add("seven")
 """
 
 
@@ -141,3 +155,35 @@ def test_the_bytes_of_a_large_filter_are_those_of_the_filter():
     seen.update(range(1000))
     data = seen.to_bytes()
     assert BloomFilter.from_bytes(data) == seen and seen.copy().to_bytes() == data
+
+
+def test_a_bytearray_is_read_while_other_threads_run():
+    seen = BloomFilter(1_000_000, seed=1)
+    data = bytearray(seen.to_bytes())
+    assert BloomFilter.from_bytes(data) == BloomFilter.from_bytes(memoryview(data)) == seen
+    is_lent = threading.Event()
+    is_over = threading.Event()
+
+    def look():
+        # What is being read cannot become longer.
+        while not is_over.is_set():
+            try:
+                data.append(0)
+                data.pop()
+            except BufferError:
+                is_lent.set()
+                return
+
+    def read():
+        for _ in range(1000):
+            try:
+                BloomFilter.from_bytes(data)
+            except FormatError:
+                pass
+            if is_lent.is_set():
+                break
+        is_over.set()
+
+    together(look, read)
+    assert is_lent.is_set(), "other threads waited"
+    data.append(0)
