@@ -16,6 +16,7 @@ mod documents;
 mod dump;
 mod effects;
 mod forged;
+mod growth;
 mod hostile;
 mod insert;
 mod keyspace;

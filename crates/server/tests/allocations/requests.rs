@@ -183,6 +183,82 @@ fn filters_that_cannot_be_had_change_nothing() {
     }
 }
 
+/// Adds items of which only the first ones have room. `refuse` says whether memory is refused.
+fn check_items(
+    client: &mut Client,
+    filter: (&str, &str, &str),
+    mut refuse: impl FnMut(&mut Client, bool),
+) {
+    let (reserve, add, exists) = filter;
+    let with = |start: &str, items: &[Vec<u8>]| [words(start), items.to_vec()].concat();
+    let is_refused = |reply: &Reply| is_refusal(reply) || *reply == Reply::Integer(-1);
+    let is_new = |reply: &Reply| *reply == Reply::Integer(1);
+    client.ok("FLUSHALL");
+    client.ok(reserve);
+    let items: Vec<Vec<u8>> = (0..2000).map(|item| format!("{item}").into()).collect();
+    refuse(client, true);
+    let replies = client.call(&with(add, &items)).into_elements().unwrap();
+    let before = client.digest();
+    let mut refused = Vec::new();
+    for (item, reply) in items.iter().zip(&replies) {
+        match is_refused(reply) {
+            true => refused.push(item.clone()),
+            false => assert!(is_new(reply), "{add}: {reply:?}"),
+        }
+    }
+    assert!(
+        replies.len() == 2000 && refused.len() > 1000,
+        "{add}: {}",
+        refused.len()
+    );
+    let again = client.call(&with(add, &refused)).into_elements().unwrap();
+    assert!(again.iter().all(is_refused), "{add}");
+    assert_eq!(client.digest(), before, "{add}");
+    refuse(client, false);
+    let added = client.call(&with(add, &refused)).into_elements().unwrap();
+    assert!(
+        added.len() == refused.len() && added.iter().all(is_new),
+        "{add}"
+    );
+    let found = client.call(&with(exists, &items)).into_elements().unwrap();
+    assert!(found.iter().all(is_new), "{exists}");
+}
+
+#[test]
+fn items_without_room_are_refused_and_never_called_old() {
+    let _alone = ALONE.lock();
+    let running = server(settings());
+    let mut client = Client::of(&running);
+    for filter in [
+        (
+            "BF.RESERVE f 1e-9 500 EXPANSION 8000",
+            "BF.MADD f",
+            "BF.MEXISTS f",
+        ),
+        (
+            "BF.RESERVE f 1e-9 500 EXPANSION 8000 LAYOUT blocked",
+            "BF.INSERT f ITEMS",
+            "BF.MEXISTS f",
+        ),
+        (
+            "CF.RESERVE f 510 BUCKETSIZE 255 EXPANSION 32768",
+            "CF.INSERT f ITEMS",
+            "CF.MEXISTS f",
+        ),
+    ] {
+        check_items(&mut client, filter, |_, refused| {
+            NONE.store(refused, Ordering::SeqCst)
+        });
+        check_items(&mut client, filter, |client, refused| {
+            client.ok(if refused {
+                "CONFIG SET maxmemory 8mb"
+            } else {
+                "CONFIG SET maxmemory 0"
+            });
+        });
+    }
+}
+
 #[test]
 fn payloads_that_cannot_be_restored_change_nothing() {
     let _alone = ALONE.lock();
