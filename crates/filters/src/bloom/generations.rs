@@ -146,7 +146,10 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             let max_bytes = max_bytes.saturating_add(saturating_sum(dropped));
             let layer = newest.like(&size, max_bytes);
             let layer = layer.map_err(InsertError::of_growth)?;
-            reserve_layer(&mut self.layers)?;
+            // A dropped layer leaves its room to the new one.
+            if outdated == 0 {
+                reserve_layer(&mut self.layers)?;
+            }
             Some(layer)
         };
         if is_kept && let Some(newest) = window.kept.last_mut() {
