@@ -5,9 +5,9 @@
 //! [`Storage::sync_dir`].
 
 use std::fmt::Debug;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -19,6 +19,36 @@ pub trait StorageFile: Write + Send + Debug {
     fn sync_elsewhere(&self) -> io::Result<Syncing>;
     /// Truncates the file to `len` bytes. Further writes append there.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
+    /// Which file this is, whatever name it has by now.
+    fn status(&self) -> io::Result<FileStatus>;
+}
+
+/// Which file it is, and how long. Its names may change; its device and inode do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStatus {
+    /// The device that it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+impl FileStatus {
+    /// Whether both are of one file.
+    pub fn is_same_file(self, other: FileStatus) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+impl From<Metadata> for FileStatus {
+    fn from(metadata: Metadata) -> Self {
+        FileStatus {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            len: metadata.len(),
+        }
+    }
 }
 
 /// Brings to the disk what was written to a file before it is called.
@@ -32,6 +62,8 @@ pub trait Storage: Send + Sync + Debug {
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
     /// Opens a file to read, and says how long it is.
     fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)>;
+    /// Which file has this name now.
+    fn status(&self, name: &str) -> io::Result<FileStatus>;
     /// Renames a file, and replaces the one of that name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
@@ -105,6 +137,10 @@ impl StorageFile for File {
         self.set_len(len)?;
         self.seek(SeekFrom::Start(len)).map(drop)
     }
+
+    fn status(&self) -> io::Result<FileStatus> {
+        self.metadata().map(FileStatus::from)
+    }
 }
 
 /// How a file is opened that may have to be made: nobody else reads what clients have stored.
@@ -137,6 +173,10 @@ impl Storage for Disk {
         let file = File::open(self.path(name))?;
         let len = file.metadata()?.len();
         Ok((Box::new(file), len))
+    }
+
+    fn status(&self, name: &str) -> io::Result<FileStatus> {
+        fs::metadata(self.path(name)).map(FileStatus::from)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

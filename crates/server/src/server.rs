@@ -10,7 +10,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use everbloom::host::memory;
 use everbloom_store::Store;
-use everbloom_store::persistence::{Persistence, schedule};
+use everbloom_store::persistence::{Persistence, log, schedule};
 
 use crate::address::Entrance;
 use crate::clients::Clients;
@@ -135,6 +135,7 @@ impl Server {
     /// error says why the server must not stop.
     pub fn save_before_stop(&self) -> Result<(), String> {
         let persistence = self.store.persistence();
+        log::check_files(&self.store);
         if persistence.is_some_and(Persistence::log_holds_all) {
             return Ok(());
         }

@@ -6,8 +6,9 @@
 //! replies wait for, a switch to a new file, errors.
 //!
 //! A failed fsync is final: the system may have dropped the data, and the next fsync would still
-//! succeed. The log is then *lost*, as it is when there was no memory to record a change. Writes
-//! are refused until it is rewritten from memory, and nothing is written meanwhile.
+//! succeed. The log is then *lost*, as it is when there was no memory to record a change, or when
+//! somebody else has removed or changed its files. Writes are refused until it is rewritten from
+//! memory, and nothing is written meanwhile.
 //!
 //! A failed write, for example on a full disk, is retried as long as the log is kept. Replies to
 //! the changes in it wait, and further writes are refused. Two things end this without room on the
@@ -26,6 +27,7 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use super::directory::{LogState, Persistence};
+use super::log_check::CheckedFiles;
 use super::log_writer::{Log, Writer};
 use super::syncing::Syncer;
 use crate::health::Cause;
@@ -39,8 +41,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// With `everysec`, the time from one fsync to the next.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The reason for refusing writes while the log is lost.
-const LOST: &str = "it may not be whole, so it is rewritten from memory first";
+/// Why a log is lost for which there was no memory.
+const NO_MEMORY: &str = "there was no memory to record a change";
 
 /// What a writer shares with the rest of the store.
 #[derive(Clone, Copy)]
@@ -67,8 +69,9 @@ pub fn begin(store: &Store, persistence: &Persistence, log: Option<Log>) {
         log,
         syncer,
         switches: 0,
-        lost: false,
+        lost: None,
         unwritten: None,
+        checked: CheckedFiles::default(),
     };
     *persistence.writer.lock() = Some(writer);
 }
@@ -92,6 +95,16 @@ pub fn write_waiting(store: &Store, persistence: &Persistence) -> bool {
     goes_on
 }
 
+/// Looks whether the AOF's files are still those that were written. If not, writes are refused until
+/// it is rewritten from memory.
+pub fn check_files(store: &Store) {
+    if let Some(persistence) = store.persistence()
+        && let Some(writer) = &mut *persistence.writer.lock()
+    {
+        writer.check_files(Shared { store, persistence });
+    }
+}
+
 /// Writes the waiting data, if that is quick: no fsync is due or running, and no other thread is
 /// writing. Otherwise the thread of [`run`] writes it.
 pub fn write_now(store: &Store) {
@@ -113,7 +126,7 @@ impl Writer {
         let Some(log) = &mut self.log else { return };
         let journal = &shared.store.journal;
         if self.unwritten.is_some()
-            || self.lost
+            || self.lost.is_some()
             || self.syncer.is_busy()
             || log.is_behind_torn_end()
         {
@@ -189,13 +202,16 @@ impl Writer {
     ) -> io::Result<()> {
         self.take_sync_results(shared, unwritten, fsync)?;
         self.move_torn_end(shared, fsync)?;
+        if unwritten.is_last() || self.checked.is_due(shared.store.machine.uptime()) {
+            self.check_files(shared);
+        }
         while let Some(next) = unwritten.next() {
             match next {
                 // The base will hold all data before a new file.
-                Next::Bytes(_) if self.lost && unwritten.has_marks() => {}
-                // Data after that waits for the base.
-                Next::Bytes(_) if self.lost => return Err(io::Error::other(LOST)),
+                Next::Bytes(_) if self.lost.is_some() && unwritten.has_marks() => {}
                 Next::Bytes(bytes) => {
+                    // Data after that waits for the base.
+                    self.check_lost()?;
                     if let Some(log) = &mut self.log {
                         log.write(bytes)?;
                         shared.count(bytes.len());
@@ -206,19 +222,14 @@ impl Writer {
                     self.sync(shared, fsync)?;
                     self.end_log(shared);
                 }
-                Next::Mark(Mark::Lost, _) => self.lose(shared),
+                Next::Mark(Mark::Lost, _) => self.lose(shared, NO_MEMORY),
             }
             unwritten.skip();
         }
-        if self.lost {
-            return Err(io::Error::other(LOST));
-        }
+        self.check_lost()?;
         if fsync == Fsync::Always || unwritten.is_last() {
             self.sync(shared, fsync)?;
-            match self.lost {
-                true => Err(io::Error::other(LOST)),
-                false => Ok(()),
-            }
+            self.check_lost()
         } else if fsync == Fsync::EverySecond {
             self.sync_meanwhile(shared)
         } else {
@@ -242,7 +253,9 @@ impl Writer {
     /// next one of a lost log, or the first one of a log that is being begun. If there is no first
     /// base, that log ends, and its data is not needed.
     fn is_fatal(&self, shared: Shared<'_>, fsync: Fsync) -> bool {
-        fsync == Fsync::Always && !self.lost && shared.persistence.log_state() == LogState::On
+        fsync == Fsync::Always
+            && self.lost.is_none()
+            && shared.persistence.log_state() == LogState::On
     }
 
     /// After a failure: drops data that is no longer needed, if there is any. Then writing may go
@@ -254,7 +267,7 @@ impl Writer {
             return true;
         }
         let based = shared.persistence.based.load(Relaxed) > self.switches;
-        if self.lost || !based || !unwritten.has_bytes_before_new_file() {
+        if self.lost.is_some() || !based || !unwritten.has_bytes_before_new_file() {
             return false;
         }
         // Another file follows, so the end of this one must be sound, and on the disk.
@@ -262,7 +275,7 @@ impl Writer {
         if !sound || self.sync(shared, fsync).is_err() {
             return false;
         }
-        self.lose(shared);
+        self.lose(shared, "data that could not be written was dropped");
         true
     }
 
@@ -274,14 +287,35 @@ impl Writer {
         // What becomes of its last fsync says nothing of the next log.
         self.syncer.forget();
         shared.persistence.figures.log_syncing.store(false, Relaxed);
-        self.lost = false;
+        self.lost = None;
         shared.persistence.lost.store(0, Relaxed);
     }
 
     /// From now on only a base that precedes the next file makes the log complete.
-    fn lose(&mut self, shared: Shared<'_>) {
-        self.lost = true;
+    fn lose(&mut self, shared: Shared<'_>, why: &str) {
+        let why = format!("{why}, so the AOF is rewritten from memory first");
         shared.persistence.lost.store(self.switches + 1, Relaxed);
+        shared.trouble(Some(self.lost.get_or_insert(why).clone()));
+    }
+
+    /// An error while the log may be incomplete.
+    fn check_lost(&self) -> io::Result<()> {
+        match &self.lost {
+            Some(why) => Err(io::Error::other(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the files of the log. If they are not as they were written, the log is lost, also with
+    /// `always`: the data is in memory alone then, so the server must not end.
+    fn check_files(&mut self, shared: Shared<'_>) {
+        // A torn end that is moved aside makes its file shorter.
+        let is_settled = |log: &&Log| self.lost.is_none() && !log.is_behind_torn_end();
+        if let Some(log) = self.log.as_ref().filter(is_settled)
+            && let Err(problem) = self.checked.check(shared.persistence, log)
+        {
+            self.lose(shared, &problem);
+        }
     }
 
     /// Switches to a new file, as this many rewrites requested. If none can be created, those
@@ -323,7 +357,9 @@ impl Writer {
         };
         figures.log_syncing.store(self.syncer.is_busy(), Relaxed);
         self.note_sync(shared, synced, fsync)?;
-        self.lost = self.lost && shared.persistence.is_lost();
+        if !shared.persistence.is_lost() {
+            self.lost = None;
+        }
         Ok(())
     }
 
@@ -334,7 +370,7 @@ impl Writer {
         };
         let now = shared.store.machine.uptime();
         let due = log.unsynced && now.saturating_sub(log.last_sync) >= SYNC_INTERVAL;
-        if !due || self.syncer.is_busy() || self.lost {
+        if !due || self.syncer.is_busy() || self.lost.is_some() {
             return Ok(());
         }
         self.syncer.begin(log.file.sync_elsewhere()?)?;
@@ -349,7 +385,7 @@ impl Writer {
         let mut synced = self.syncer.wait();
         shared.persistence.figures.log_syncing.store(false, Relaxed);
         if let Some(log) = &mut self.log
-            && !self.lost
+            && self.lost.is_none()
         {
             synced = synced.and_then(|()| log.sync(&shared.persistence.figures.syncs));
             log.last_sync = shared.store.machine.uptime();
@@ -369,10 +405,10 @@ impl Writer {
         if self.is_fatal(shared, fsync) {
             return Err(problem);
         }
-        self.lose(shared);
-        shared.trouble(Some(format!(
-            "an fsync of the log has failed, so it is rewritten from memory: {problem}"
-        )));
+        self.lose(
+            shared,
+            &format!("an fsync of the AOF has failed ({problem})"),
+        );
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use everbloom_files::storage::StorageFile;
 
+use super::log_check::CheckedFiles;
 use super::syncing::{Syncer, Syncs};
 use super::torn_end::{TornEnd, TornEndError};
 use crate::unwritten::Unwritten;
@@ -89,6 +90,11 @@ impl Log {
         Ok(())
     }
 
+    /// The length that the file must have, if no write has failed.
+    pub(super) fn good_len(&self) -> Option<u64> {
+        (!self.torn).then_some(self.len)
+    }
+
     pub(super) fn sync(&mut self, syncs: &Syncs) -> io::Result<()> {
         if self.unsynced {
             syncs.count(|| self.file.sync())?;
@@ -106,8 +112,10 @@ pub(super) struct Writer {
     pub(super) syncer: Syncer,
     /// The number of files that were begun.
     pub(super) switches: u64,
-    /// Whether the log may be incomplete. If so, nothing is written until it is rewritten.
-    pub(super) lost: bool,
+    /// Why the log may be incomplete, if so. Nothing is written then until it is rewritten.
+    pub(super) lost: Option<String>,
     /// The data that was taken from the journal and could not be written.
     pub(super) unwritten: Option<Unwritten>,
+    /// The files on the disk.
+    pub(super) checked: CheckedFiles,
 }

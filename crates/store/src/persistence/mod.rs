@@ -14,6 +14,7 @@
 //! - `continuing`: begins or continues the log after that
 //! - `newest`: whether the log or the snapshot is read
 //! - [`log`]: writes the journal's records to the log
+//! - `log_check`: notices that somebody else has changed the AOF's files
 //! - `syncing`: runs fsync on the log in the background
 //! - [`log_writer`]: the current file of the log
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
@@ -28,6 +29,7 @@ pub mod jobs;
 pub mod load;
 mod load_aof;
 pub mod log;
+mod log_check;
 mod log_files;
 pub mod log_writer;
 mod newest;

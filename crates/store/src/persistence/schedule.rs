@@ -10,6 +10,7 @@ use tracing::error;
 use super::directory::{LogState, Persistence};
 use super::figures::JobFigures;
 use super::jobs::{JobError, rewrite_in_background, save, save_in_background};
+use super::log::check_files;
 use crate::health::Cause;
 use crate::limits::BACKLOG_BYTES;
 use crate::settings::Settings;
@@ -118,6 +119,7 @@ pub fn save_before_stop(store: &Arc<Store>, wanted: Option<bool>) -> Result<(), 
             _ => Ok(()),
         };
     };
+    check_files(store);
     // The snapshot cancels a running job, and must not cancel this rewrite.
     rewrite_lost_log(store, persistence)?;
     let is_saved = wanted.unwrap_or(!store.settings().save.is_empty());

@@ -18,7 +18,7 @@ use everbloom::{CuckooFilter, Layout};
 use everbloom_commands::Filter;
 use everbloom_files::Value;
 use everbloom_files::rdb::{Event, Reader, dump};
-use everbloom_files::storage::{StorageFile, Syncing};
+use everbloom_files::storage::{FileStatus, StorageFile, Syncing};
 use everbloom_store::Settings;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::Footprint;
@@ -64,6 +64,10 @@ impl StorageFile for Meddled<'_> {
 
     fn truncate(&mut self, _: u64) -> io::Result<()> {
         Ok(())
+    }
+
+    fn status(&self) -> io::Result<FileStatus> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 

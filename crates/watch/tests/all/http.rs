@@ -197,7 +197,7 @@ fn it_is_ready_when_clients_can_write() {
     assert!(body.starts_with("LOADING "), "{body}");
     assert!(scrape(port).contains("\neverbloom_loading 1\n"));
     health.set_loading(false);
-    // The directory goes, so that a snapshot fails.
+    // The directory goes, and the AOF and the snapshots with it.
     let mut client = client(&running);
     client.ok("SET a 1");
     let text = scrape(port);
@@ -210,7 +210,8 @@ fn it_is_ready_when_clients_can_write() {
     assert!(!time.starts_with("0.0\n"), "{text}");
     std::fs::rename(dir.path().join("data"), dir.path().join("elsewhere")).unwrap();
     client.line("BGSAVE");
-    wait_for("a snapshot to fail", || status().0 == "503");
+    client.until("rdb_last_bgsave_status", "err");
+    wait_for("the AOF to be missed", || status().0 == "503");
     let (_, body) = status();
     assert!(body.starts_with("MISCONF "), "{body}");
     assert_eq!(client.error("SET a 2"), body.trim_end());
@@ -219,5 +220,5 @@ fn it_is_ready_when_clients_can_write() {
     assert!(text.contains("\neverbloom_snapshot_failed 1\n"), "{text}");
     std::fs::rename(dir.path().join("elsewhere"), dir.path().join("data")).unwrap();
     client.ok("SAVE");
-    assert_eq!(status().0, "200");
+    wait_for("the AOF to be rewritten", || status().0 == "200");
 }

@@ -52,7 +52,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use everbloom_files::storage::{Storage, StorageFile, Syncing, parent};
+use everbloom_files::storage::{FileStatus, Storage, StorageFile, Syncing, parent};
 
 mod storage;
 mod survivors;
@@ -387,6 +387,15 @@ impl State {
             return Err(io::Error::other("input/output error"));
         }
         self.sync(|state| state.sync_dir(path, u64::MAX))
+    }
+
+    fn status(&self, file: usize) -> io::Result<FileStatus> {
+        self.alive()?;
+        Ok(FileStatus {
+            device: 0,
+            inode: file as u64,
+            len: self.files[file].current.len() as u64,
+        })
     }
 
     fn dir(&mut self, path: &str) -> io::Result<&mut DirState> {

@@ -59,6 +59,10 @@ impl StorageFile for OpenFile {
         self.at = len;
         Ok(())
     }
+
+    fn status(&self) -> io::Result<FileStatus> {
+        self.disk.lock().status(self.file)
+    }
 }
 
 impl Storage for CrashingDisk {
@@ -94,6 +98,11 @@ impl Storage for CrashingDisk {
         let bytes = state.files[state.file(name)?].current.clone();
         let len = bytes.len() as u64;
         Ok((Box::new(Cursor::new(bytes)), len))
+    }
+
+    fn status(&self, name: &str) -> io::Result<FileStatus> {
+        let state = self.lock();
+        state.status(state.file(name)?)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use everbloom_files::storage::{Storage, StorageFile, Syncing};
+use everbloom_files::storage::{FileStatus, Storage, StorageFile, Syncing};
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::{Running, Server, Settings};
 use everbloom_store::Fsync;
@@ -95,6 +95,9 @@ impl StorageFile for HeldFile {
     fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.0.truncate(len)
     }
+    fn status(&self) -> io::Result<FileStatus> {
+        self.0.status()
+    }
 }
 
 impl HeldDisk {
@@ -112,6 +115,9 @@ impl Storage for HeldDisk {
     }
     fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
         self.0.read(name)
+    }
+    fn status(&self, name: &str) -> io::Result<FileStatus> {
+        self.0.status(name)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.0.rename(from, to)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use everbloom_files::storage::{StorageFile, Syncing};
+use everbloom_files::storage::{FileStatus, StorageFile, Syncing};
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
 use everbloom_store::Fsync;
@@ -204,6 +204,9 @@ impl StorageFile for SlowFile {
     }
     fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.0.truncate(len)
+    }
+    fn status(&self) -> io::Result<FileStatus> {
+        self.0.status()
     }
 }
 

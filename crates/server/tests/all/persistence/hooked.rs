@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::io::{self, Read};
 
-use everbloom_files::storage::{Storage, StorageFile};
+use everbloom_files::storage::{FileStatus, Storage, StorageFile};
 
 /// What it does more; by default nothing.
 pub(crate) trait Hooks: Debug + Send + Sync {
@@ -39,6 +39,9 @@ impl<D: Storage, H: Hooks> Storage for Hooked<D, H> {
     fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
         let (file, len) = self.disk.read(name)?;
         Ok((self.hooks.read(file), len))
+    }
+    fn status(&self, name: &str) -> io::Result<FileStatus> {
+        self.disk.status(name)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.disk.rename(from, to)

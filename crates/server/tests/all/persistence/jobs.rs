@@ -65,21 +65,23 @@ fn a_directory_that_has_vanished_is_not_made_again() {
     let (_running, mut client) = start(logging(&data));
     run(&mut client, &["SET a 1"]);
     fs::rename(&data, &away).unwrap();
-    run(&mut client, &["BGREWRITEAOF"]);
+    // The AOF is noticed to be gone, and cannot be rewritten.
+    until(&mut client, "aof_last_write_status", "err");
+    let why = client.error("SET a 2");
+    assert!(why.contains("incr.aof was removed or renamed"), "{why}");
     until(&mut client, "aof_last_bgrewrite_status", "err");
     let why = client.line("SAVE");
     assert!(why.is_error(), "{why:?}");
     assert!(!data.exists());
     // Another of the same name is left alone.
     fs::create_dir(&data).unwrap();
-    run(&mut client, &["BGREWRITEAOF"]);
     until(&mut client, "aof_rewrites_consecutive_failures", "2");
     assert!(client.line("SAVE").is_error());
     assert_eq!(files(&data), []);
     fs::remove_dir(&data).unwrap();
     fs::rename(&away, &data).unwrap();
-    run(&mut client, &["BGREWRITEAOF"]);
     until(&mut client, "aof_rewrites", "1");
+    until(&mut client, "aof_last_write_status", "ok");
 }
 
 /// The sum of the counters that [`under_load`] increments.

@@ -19,6 +19,7 @@ mod full;
 mod hooked;
 mod jobs;
 mod peers;
+mod removed;
 mod restart;
 mod torn;
 mod trouble;

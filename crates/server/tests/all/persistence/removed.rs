@@ -1,0 +1,187 @@
+//! The AOF's files are removed, renamed, replaced or changed by somebody else while the server
+//! writes them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use everbloom_files::storage::Storage;
+use everbloom_resp::Reply;
+use everbloom_server::Running;
+use everbloom_server::window::misconf;
+use everbloom_store::Fsync;
+use tempfile::tempdir;
+
+use super::common::{copy, digest, last_increment, logging, run, start, until, with};
+use super::crashing::CrashingDisk;
+use super::trouble::{LOG_TROUBLE, start_on};
+use crate::support::Client;
+
+/// What somebody does to the files of a data directory.
+type Meddle = fn(&Path);
+
+fn manifest(dir: &Path) -> PathBuf {
+    dir.join("appendonlydir/appendonly.aof.manifest")
+}
+
+fn base(dir: &Path) -> PathBuf {
+    dir.join("appendonlydir/appendonly.aof.2.base.rdb")
+}
+
+/// Puts a copy of a file, with a change to its bytes, in its place.
+fn replace(path: &Path, change: fn(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    let other = path.with_extension("other");
+    fs::write(&other, bytes).unwrap();
+    fs::rename(other, path).unwrap();
+}
+
+const MEDDLES: [(&str, Meddle); 10] = [
+    ("increment removed", |dir| {
+        fs::remove_file(last_increment(dir)).unwrap();
+    }),
+    ("increment renamed", |dir| {
+        fs::rename(last_increment(dir), dir.join("away")).unwrap();
+    }),
+    ("increment replaced by a copy", |dir| {
+        replace(&last_increment(dir), |_| {});
+    }),
+    ("increment emptied", |dir| {
+        fs::write(last_increment(dir), "").unwrap();
+    }),
+    ("base removed", |dir| fs::remove_file(base(dir)).unwrap()),
+    ("base emptied", |dir| fs::write(base(dir), "").unwrap()),
+    ("manifest removed", |dir| {
+        fs::remove_file(manifest(dir)).unwrap();
+    }),
+    ("manifest of another AOF", |dir| {
+        let other = "file appendonly.aof.1.incr.aof seq 1 type i\n";
+        fs::write(manifest(dir), other).unwrap();
+    }),
+    ("manifest damaged", |dir| {
+        replace(&manifest(dir), |bytes| bytes.truncate(bytes.len() / 2));
+    }),
+    ("folder renamed", |dir| {
+        fs::rename(dir.join("appendonlydir"), dir.join("away")).unwrap();
+    }),
+];
+
+/// A server with a base and an increment that both hold something.
+fn with_base_and_increment(dir: &Path) -> (Running, Client) {
+    let (running, mut client) = start(logging(dir));
+    run(&mut client, &["SET a 1", "BF.ADD f x", "BGREWRITEAOF"]);
+    until(&mut client, "aof_rewrites", "1");
+    until(&mut client, "aof_rewrite_in_progress", "0");
+    run(&mut client, &["SET b 2", "BF.ADD f y"]);
+    (running, client)
+}
+
+#[test]
+fn meddled_files_are_noticed_and_written_again_from_memory() {
+    let servers = MEDDLES.map(|(name, meddle)| {
+        let dir = tempdir().unwrap();
+        let (running, client) = with_base_and_increment(dir.path());
+        // The files have been seen as they are.
+        (name, meddle, dir, running, client)
+    });
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    for (_, meddle, dir, ..) in &servers {
+        meddle(dir.path());
+    }
+    for (name, _, dir, _running, mut client) in servers {
+        println!("{name}");
+        until(&mut client, "aof_rewrites", "2");
+        until(&mut client, "aof_rewrite_in_progress", "0");
+        until(&mut client, "aof_last_write_status", "ok");
+        run(&mut client, &["SET c 3", "BF.ADD f z"]);
+        let before = digest(&mut client);
+        // What a kill leaves.
+        let killed = tempdir().unwrap();
+        copy(dir.path(), killed.path());
+        let (_killed, mut client) = start(logging(killed.path()));
+        assert_eq!(digest(&mut client), before, "{name}");
+    }
+}
+
+#[test]
+fn an_aof_in_use_is_not_taken_for_a_meddled_one() {
+    let dir = tempdir().unwrap();
+    let (_running, mut client) = with_base_and_increment(dir.path());
+    // A manifest with the same lines is no harm, as an editor or a backup may leave it.
+    replace(&manifest(dir.path()), |_| {});
+    for round in 0..30 {
+        run(&mut client, &[&format!("SET b {round}")]);
+        if round % 10 == 5 {
+            run(&mut client, &["BGREWRITEAOF"]);
+            until(&mut client, "aof_rewrite_in_progress", "0");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(client.info("aof_rewrites"), "4");
+    assert_eq!(client.info("aof_last_write_status"), "ok");
+}
+
+const INCREMENT: &str = "appendonlydir/appendonly.aof.1.incr.aof";
+
+#[test]
+fn writes_are_refused_until_an_aof_without_its_file_is_rewritten() {
+    let refuse = |fsync| {
+        let settings = || with(logging("unused".as_ref()), |data| data.appendfsync = fsync);
+        let disk = CrashingDisk::new();
+        let (running, mut client) = start_on(&disk, settings());
+        run(&mut client, &["SET a 1", "BF.ADD f x"]);
+        disk.remove(INCREMENT).unwrap();
+        // No room for the rewrite yet.
+        disk.limit(0);
+        until(&mut client, "aof_last_write_status", "err");
+        let why = client.error("SET b 2");
+        assert!(why.starts_with(LOG_TROUBLE), "{why}");
+        assert!(why.contains(INCREMENT) && why.contains("removed"), "{why}");
+        let server = running.server();
+        let ready = misconf(server, &server.config.snapshot());
+        assert_eq!(ready.as_deref(), Some(why.as_str()));
+        // The data is in memory alone, so it ends with `always` no more than without.
+        assert_eq!(server.store.failure(), None);
+        until(&mut client, "aof_last_bgrewrite_status", "err");
+        assert_eq!(client.error("SET b 2"), why, "the reason stays the same");
+        disk.heal();
+        until(&mut client, "aof_rewrites", "1");
+        until(&mut client, "aof_last_write_status", "ok");
+        run(&mut client, &["SET b 2"]);
+        let before = digest(&mut client);
+        let (_killed, mut client) = start_on(&disk.after_kill(), settings());
+        assert_eq!(digest(&mut client), before);
+    };
+    std::thread::scope(|scope| {
+        for fsync in [Fsync::EverySecond, Fsync::Always, Fsync::No] {
+            scope.spawn(move || refuse(fsync));
+        }
+    });
+}
+
+/// The files are looked at once more, however short the time since they were removed.
+#[test]
+fn a_server_that_stops_rewrites_an_aof_that_was_just_removed() {
+    let dir = tempdir().unwrap();
+    let (running, mut client) = with_base_and_increment(dir.path());
+    let before = digest(&mut client);
+    fs::remove_dir_all(dir.path().join("appendonlydir")).unwrap();
+    client.send(&["SHUTDOWN"]);
+    assert_eq!(client.try_reply(), None);
+    assert_eq!(running.wait(), Ok(()));
+    let (running, mut client) = start(logging(dir.path()));
+    assert_eq!(digest(&mut client), before);
+    // So it is for a signal.
+    fs::remove_file(last_increment(dir.path())).unwrap();
+    assert_eq!(running.server().save_before_stop(), Ok(()));
+    running.server().stop();
+    assert_eq!(running.wait(), Ok(()));
+    let (running, mut client) = start(logging(dir.path()));
+    assert_eq!(digest(&mut client), before);
+    // Where nobody asks first, the exit code says that the data is gone.
+    assert_eq!(client.line("SET a 2"), Reply::OK);
+    fs::remove_file(last_increment(dir.path())).unwrap();
+    running.server().stop();
+    let why = running.wait().unwrap_err();
+    assert!(why.contains("incr.aof was removed"), "{why}");
+}
