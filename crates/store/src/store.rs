@@ -96,6 +96,18 @@ impl Store {
         !self.health.is_log_failing()
     }
 
+    /// Whether a snapshot is wanted and the last one failed, and no log holds the changes instead.
+    pub fn lacks_snapshot(&self, settings: &Settings) -> bool {
+        let logged = || self.persistence().is_some_and(Persistence::log_holds_all);
+        self.health.is_save_failing() && !settings.save.is_empty() && !logged()
+    }
+
+    /// Whether writes are refused because the disk is in trouble.
+    pub fn refuses_writes(&self, settings: &Settings) -> bool {
+        let for_snapshot = || settings.stop_writes_on_bgsave_error && self.lacks_snapshot(settings);
+        self.health.is_log_failing() || for_snapshot()
+    }
+
     /// Whether a log is kept. While its first file is being written, it is, unless that has failed
     /// before.
     pub fn keeps_log(&self) -> bool {

@@ -164,9 +164,8 @@ pub fn misconf(server: &Server, settings: &Settings) -> Option<Cow<'static, str>
             .unwrap_or_else(|| "the disk does not take it".into());
         return Some(format!("MISCONF Errors writing to the AOF file: {error}").into());
     }
-    let refused = settings.data.stop_writes_on_bgsave_error
-        && !settings.data.save.is_empty()
-        && server.store.health.is_save_failing();
+    let data = &settings.data;
+    let refused = data.stop_writes_on_bgsave_error && server.store.lacks_snapshot(data);
     refused.then_some(SAVES_FAIL.into())
 }
 

@@ -388,7 +388,9 @@ impl World {
         let said = &self.statements.said;
         let points = self.statements.settings.get("save");
         let has_points = points.is_some_and(|save| !save.is_empty());
-        let must = said.write_fails || said.save_failed && has_points;
+        // What a log holds needs no snapshot.
+        let lacks_snapshot = said.save_failed && has_points && !self.statements.promise_log();
+        let must = said.write_fails || lacks_snapshot;
         match &said.refusal {
             None if must => Err("INFO names a failure, and /ready says that all is well".into()),
             Some(why) if !must => Err(format!(

@@ -11,7 +11,7 @@ use crate::clock::Now;
 /// The figures of one kind of background job. Times are in seconds.
 #[derive(Debug)]
 pub struct JobFigures {
-    /// The machine's uptime at the last attempt in the background. The clock may go back.
+    /// The machine's uptime at the last attempt. The clock may go back.
     pub last_try: AtomicU64,
     /// The start of the running job; 0 = none.
     pub running_since: AtomicU64,
@@ -72,6 +72,8 @@ pub struct PersistenceFigures {
     pub log_file_size: AtomicU64,
     /// Bytes of the log when it was begun or rewritten.
     pub log_base_size: AtomicU64,
+    /// Whether writes were refused at the last check, or since.
+    pub(super) refused: AtomicBool,
     /// How much of the journal was written at the last check.
     pub seen_written: AtomicU64,
     /// Rewrites that failed since the last good one.

@@ -74,6 +74,8 @@ impl Persistence {
 pub fn save(store: &Store) -> Result<(), JobError> {
     let persistence = store.persistence().ok_or(JobError::NoDirectory)?;
     let _permit = persistence.permit()?;
+    let uptime = store.machine.uptime().as_secs();
+    persistence.figures.save.last_try.store(uptime, Relaxed);
     save_now(store, persistence)
 }
 

@@ -429,8 +429,9 @@ impl Shared<'_> {
             (None, None) => return,
             (None, Some(problem)) => {
                 error!("the log cannot be written, so writes are refused: {problem}");
+                self.persistence.figures.refused.store(true, Relaxed);
             }
-            (Some(_), None) => warn!("writes are taken again"),
+            (Some(_), None) => warn!("the AOF is no longer in trouble"),
             (Some(_), Some(_)) => {}
         }
         *known = problem;

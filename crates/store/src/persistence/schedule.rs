@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tracing::error;
+use tracing::{error, warn};
 
 use super::directory::{LogState, Persistence};
 use super::figures::JobFigures;
@@ -25,10 +25,11 @@ pub fn attend(store: &Arc<Store>) {
         return;
     }
     look_at_backlog(store, persistence);
+    let settings = store.settings();
+    tell_end_of_refusal(store, persistence, &settings);
     if persistence.is_busy() {
         return;
     }
-    let settings = store.settings();
     let figures = &persistence.figures;
     let missing = persistence.is_log_missing() && rested(store, &figures.rewrite);
     let started = if missing
@@ -59,6 +60,14 @@ fn look_at_backlog(store: &Store, persistence: &Persistence) {
     store.health.set(Cause::LogBehind, behind);
 }
 
+/// Says when writes are taken again, whatever the reasons were for which they were refused.
+fn tell_end_of_refusal(store: &Store, persistence: &Persistence, settings: &Settings) {
+    let refused = store.refuses_writes(settings);
+    if persistence.figures.refused.swap(refused, Relaxed) && !refused {
+        warn!("writes are taken again");
+    }
+}
+
 /// The seconds before a failed snapshot or rewrite is retried.
 const RETRY_SECONDS: u64 = 5;
 
@@ -78,14 +87,16 @@ fn has_passed(store: &Store, since: &AtomicU64, seconds: u64) -> bool {
     now.saturating_sub(since.load(Relaxed)) > seconds
 }
 
+/// Whether a save point is reached, or a failed snapshot is to be tried again. If a log holds
+/// everything, that waits for the next save point: another try would take the log's room.
 fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) -> bool {
     let figures = &persistence.figures;
     let changes = store.journal.changes() - figures.saved_changes.load(Relaxed);
-    rested(store, &figures.save)
-        && settings
-            .save
-            .iter()
-            .any(|&(after, most)| changes >= most && has_passed(store, &figures.saved_at, after))
+    let mut points = settings.save.iter();
+    let reached = |&(after, most): &(u64, u64)| {
+        changes >= most && has_passed(store, &figures.saved_at, after)
+    };
+    rested(store, &figures.save) && (store.lacks_snapshot(settings) || points.any(reached))
 }
 
 fn log_is_lost(store: &Store, persistence: &Persistence) -> bool {

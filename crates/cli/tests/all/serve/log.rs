@@ -31,6 +31,38 @@ fn it_says_ready_after_loading_in_words() {
     assert!(!log.contains("everbloom_"), "{log}");
 }
 
+/// The AOF is in trouble, then switched off, and the last snapshot has failed: writes are refused all
+/// the time, for one reason or the other.
+#[test]
+fn it_says_that_writes_are_taken_again_when_they_are() {
+    let folder = folder("serve-taken-again");
+    let server = Server::on(&folder, &["--save", "3600 1"]);
+    let mut client = server.client();
+    let data = folder.join("everbloom-data");
+    client.ok("SET a 1");
+    fs::create_dir(data.join("temp.rdb")).unwrap();
+    client.error("SAVE");
+    client.ok("SET a 2");
+    assert!(!server.log().contains("refused"), "{}", server.log());
+    // The AOF cannot be rewritten into a file.
+    fs::rename(data.join("appendonlydir"), data.join("away")).unwrap();
+    fs::write(data.join("appendonlydir"), "").unwrap();
+    client.until("aof_last_write_status", "err");
+    client.ok("CONFIG SET appendonly no");
+    client.until("aof_last_write_status", "ok");
+    client.error("SET a 3");
+    wait_for("the line about the AOF", || {
+        server.log().contains("the AOF is no longer in trouble")
+    });
+    assert!(!server.log().contains("taken again"), "{}", server.log());
+    fs::remove_file(data.join("appendonlydir")).unwrap();
+    fs::remove_dir(data.join("temp.rdb")).unwrap();
+    wait_for("the line", || {
+        server.log().contains(" writes are taken again\n")
+    });
+    client.ok("SET a 3");
+}
+
 #[test]
 fn a_log_pipe_whose_reader_has_died_stops_nothing() {
     for end in ENDS {

@@ -14,6 +14,7 @@ pub(crate) mod common;
 #[path = "../../../../files/tests/support/crashing/mod.rs"]
 mod crashing;
 mod expiry;
+mod failed_snapshot;
 mod found;
 mod full;
 mod hooked;
