@@ -420,6 +420,11 @@ impl Journal {
         Waiting(self)
     }
 
+    /// How many connections wait for it. One that writes to the log itself is not counted.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Calls `notify` each time more is written while connections wait for it; never returns.
     pub async fn after_each_write(&self, notify: impl Fn()) {
         let mut changes = self.writes.subscribe();

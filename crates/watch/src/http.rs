@@ -219,6 +219,12 @@ fn not_ready(server: &Server) -> Option<String> {
     if server.store.health.is_loading() {
         return Some("LOADING the data of an earlier run is being loaded".into());
     }
-    let refusal = misconf(server, &server.config.snapshot());
-    refusal.map(std::borrow::Cow::into_owned)
+    if let Some(refusal) = misconf(server, &server.config.snapshot()) {
+        return Some(refusal.into_owned());
+    }
+    let stall = server.store.disk_stall()?.as_secs_f64();
+    Some(format!(
+        "the disk stalls: a write or an fsync of the AOF has not returned for {stall:.1} s, and \
+         writes wait"
+    ))
 }

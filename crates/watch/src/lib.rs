@@ -31,17 +31,32 @@ use tracing::{info, warn};
 
 use everbloom_server::window::{Listener, listen_on_all};
 use everbloom_server::{Running, Server, Settings, StartError};
+use everbloom_store::persistence::Persistence;
 use metrics::Watch;
 
 /// Starts a server, with its window if the settings have a port for one.
 pub fn start(settings: Settings) -> Result<Running, StartError> {
+    start_beside(settings, Server::start)
+}
+
+/// Starts a server on an open data directory, with its window if the settings have a port for one.
+pub fn start_on(settings: Settings, persistence: Persistence) -> Result<Running, StartError> {
+    start_beside(settings, |settings| {
+        Server::start_on(settings, Some(persistence))
+    })
+}
+
+fn start_beside(
+    settings: Settings,
+    start: impl FnOnce(Settings) -> Result<Running, StartError>,
+) -> Result<Running, StartError> {
     // First: a start that fails because a port is taken leaves no data directory.
     let sockets = match settings.metrics_port {
         0 => Vec::new(),
         port => listen_on_all(&settings.metrics_bind, port, false, settings.tcp_backlog)
             .map_err(StartError::Entrance)?,
     };
-    let mut running = Server::start(settings)?;
+    let mut running = start(settings)?;
     if !sockets.is_empty() {
         running.run_beside("metrics", |server| watch(server, sockets))?;
     }

@@ -330,6 +330,8 @@ fn persistence(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     page.put("everbloom_log_base_bytes", load(&figures.log_base_size))?;
     let waiting = journal.backlog();
     page.put("everbloom_log_waiting_bytes", waiting)?;
+    let wait = store.log_wait().as_secs_f64();
+    page.put("everbloom_log_wait_seconds", wait)?;
     let failures = load(&figures.rewrite_failures);
     page.put("everbloom_log_rewrite_failures", failures)?;
     page.put("everbloom_log_fsyncs_total", load(&figures.syncs.count))?;

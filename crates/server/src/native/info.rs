@@ -309,8 +309,7 @@ fn log_files(report: &Report<'_>, figures: &PersistenceFigures, out: &mut Fields
     out.put("aof_current_size", load(&figures.log_size));
     out.put("aof_base_size", load(&figures.log_base_size));
     out.put("aof_buffer_length", waiting);
-    let syncing = figures.log_syncing.load(Ordering::Relaxed);
-    out.put("aof_pending_bio_fsync", u8::from(syncing));
+    out.put("aof_pending_bio_fsync", u8::from(figures.is_log_syncing()));
     out.put("aof_delayed_fsync", load(&figures.delayed_syncs));
 }
 

@@ -17,6 +17,7 @@ use everbloom_files::storage::{Disk, Storage, new_dir, new_file};
 
 use super::figures::PersistenceFigures;
 use super::log_writer::Writer;
+use super::stall::StallWatch;
 use crate::machine::{Machine, Running, System};
 use crate::settings::Settings;
 
@@ -52,6 +53,8 @@ pub struct Persistence {
     pub(super) writer: Mutex<Option<Writer>>,
     /// The thread that makes a snapshot in the background.
     pub(super) job: Mutex<Option<Box<dyn Running>>>,
+    /// The writes and fsyncs of the log that have not returned.
+    pub(super) stall: Mutex<StallWatch>,
     /// Whether the server is stopping: a background snapshot is then cancelled.
     pub(super) ending: AtomicBool,
     /// The figures for INFO.
@@ -199,6 +202,7 @@ impl Persistence {
             failed_writes: AtomicU64::new(0),
             writer: Mutex::default(),
             job: Mutex::default(),
+            stall: Mutex::default(),
             ending: AtomicBool::new(false),
             figures: PersistenceFigures::new(machine.now()),
             machine,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -60,9 +61,9 @@ pub struct PersistenceFigures {
     pub saved_at: AtomicU64,
     /// Why the log cannot be written, while it cannot.
     pub log_error: Mutex<Option<String>>,
-    /// Whether an fsync of the log is running in the background.
-    pub log_syncing: AtomicBool,
-    /// How often a write had to wait for such an fsync.
+    /// The machine's uptime when the fsync of the log began that is running in the background.
+    pub(super) log_sync_began: Mutex<Option<Duration>>,
+    /// How often writes had to wait two seconds for such an fsync.
     pub delayed_syncs: AtomicU64,
     /// Its fsyncs.
     pub syncs: Arc<Syncs>,
@@ -95,6 +96,11 @@ impl PersistenceFigures {
             last_save: AtomicU64::new(now.seconds()),
             ..PersistenceFigures::default()
         }
+    }
+
+    /// Whether an fsync of the log is running in the background.
+    pub fn is_log_syncing(&self) -> bool {
+        self.log_sync_began.lock().is_some()
     }
 
     /// Bytes that the log has grown by since it was begun or rewritten, in percent.

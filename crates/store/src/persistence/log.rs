@@ -286,7 +286,7 @@ impl Writer {
         }
         // What becomes of its last fsync says nothing of the next log.
         self.syncer.forget();
-        shared.persistence.figures.log_syncing.store(false, Relaxed);
+        shared.note_sync_began(None);
         self.lost = None;
         shared.persistence.lost.store(0, Relaxed);
     }
@@ -348,14 +348,12 @@ impl Writer {
         unwritten: &Unwritten,
         fsync: Fsync,
     ) -> io::Result<()> {
-        let figures = &shared.persistence.figures;
         let synced = if self.syncer.is_behind() && !unwritten.is_empty() {
-            figures.delayed_syncs.fetch_add(1, Relaxed);
             self.syncer.wait()
         } else {
             self.syncer.look()
         };
-        figures.log_syncing.store(self.syncer.is_busy(), Relaxed);
+        shared.note_sync_began(self.syncer.began());
         self.note_sync(shared, synced, fsync)?;
         if !shared.persistence.is_lost() {
             self.lost = None;
@@ -374,7 +372,7 @@ impl Writer {
             return Ok(());
         }
         self.syncer.begin(log.file.sync_elsewhere()?)?;
-        shared.persistence.figures.log_syncing.store(true, Relaxed);
+        shared.note_sync_began(self.syncer.began());
         log.unsynced = false;
         log.last_sync = now;
         Ok(())
@@ -383,7 +381,7 @@ impl Writer {
     /// Returns once the file is on the disk, or is known to be lost.
     fn sync(&mut self, shared: Shared<'_>, fsync: Fsync) -> io::Result<()> {
         let mut synced = self.syncer.wait();
-        shared.persistence.figures.log_syncing.store(false, Relaxed);
+        shared.note_sync_began(None);
         if let Some(log) = &mut self.log
             && self.lost.is_none()
         {
@@ -420,6 +418,11 @@ impl Shared<'_> {
         let figures = &self.persistence.figures;
         figures.log_size.fetch_add(written, Relaxed);
         figures.log_file_size.fetch_add(written, Relaxed);
+    }
+
+    /// Notes when the running fsync began, for those who look for a stall.
+    fn note_sync_began(self, began: Option<Duration>) {
+        *self.persistence.figures.log_sync_began.lock() = began;
     }
 
     /// Refuses writes from now on because of a problem, or accepts them again.

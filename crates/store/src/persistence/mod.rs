@@ -20,6 +20,7 @@
 //! - [`writer`]: a snapshot of the keyspace as an RDB file
 //! - [`jobs`]: SAVE, BGSAVE, BGREWRITEAOF
 //! - [`schedule`]: starts snapshots and rewrites automatically
+//! - `stall`: notices writes and fsyncs of the log that do not return
 //! - [`figures`]: the figures for INFO
 
 mod continuing;
@@ -35,6 +36,7 @@ pub mod log_writer;
 mod newest;
 mod progress;
 pub mod schedule;
+mod stall;
 mod syncing;
 pub mod torn_end;
 pub mod writer;

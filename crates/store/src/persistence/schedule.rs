@@ -11,6 +11,7 @@ use super::directory::{LogState, Persistence};
 use super::figures::JobFigures;
 use super::jobs::{JobError, rewrite_in_background, save, save_in_background};
 use super::log::check_files;
+use super::stall;
 use crate::health::Cause;
 use crate::limits::BACKLOG_BYTES;
 use crate::settings::Settings;
@@ -25,6 +26,7 @@ pub fn attend(store: &Arc<Store>) {
         return;
     }
     look_at_backlog(store, persistence);
+    stall::look(store, persistence);
     let settings = store.settings();
     tell_end_of_refusal(store, persistence, &settings);
     if persistence.is_busy() {

@@ -84,6 +84,11 @@ impl Syncer {
         self.running.is_some()
     }
 
+    /// The uptime of the machine when the running fsync began.
+    pub(super) fn began(&self) -> Option<Duration> {
+        self.running.as_ref().map(|sync| sync.since)
+    }
+
     /// Whether it takes so long that writing must wait.
     pub(super) fn is_behind(&self) -> bool {
         let now = self.machine.uptime();

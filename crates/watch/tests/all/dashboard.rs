@@ -39,7 +39,7 @@ fn expression_of(title: &str) -> String {
 }
 
 /// What promtool says of a file, which is JSON, and so YAML; nothing without promtool.
-fn promtool(words: &[&str], file: &Value) -> Option<(bool, String)> {
+pub(super) fn promtool(words: &[&str], file: &Value) -> Option<(bool, String)> {
     let mut version = Command::new("promtool");
     if !peers::is_there(version.arg("--version"), "apt-get install prometheus") {
         return None;

@@ -8,8 +8,11 @@
 )]
 
 mod dashboard;
+#[path = "../../../files/tests/support/held.rs"]
+mod held;
 mod http;
 mod page;
+mod stall;
 mod text;
 
 use std::io::{ErrorKind, Read, Write};

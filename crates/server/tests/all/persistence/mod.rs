@@ -17,11 +17,14 @@ mod expiry;
 mod failed_snapshot;
 mod found;
 mod full;
+#[path = "../../../../files/tests/support/held.rs"]
+mod held;
 mod hooked;
 mod jobs;
 mod peers;
 mod removed;
 mod restart;
+mod stalls;
 mod torn;
 mod trouble;
 mod valkey;
