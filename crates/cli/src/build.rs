@@ -97,7 +97,7 @@ those who know the number can. The classic layout has no key, so anyone can.
 
 FILE.bloom is replaced in one step, when all was read. After an error or a signal it is as it was.
 
-Exit code: 0 when the file is written, 2 for an error, 130, 143 or 129 after SIGINT, SIGTERM or
+Exit code: 0 when the file is written, 2 for an error, also when no record had the field; 130, 143 or 129 after SIGINT, SIGTERM or
 SIGHUP.
 
 Examples:
@@ -225,6 +225,10 @@ fn read(
         return Err(Failure::other(
             "no filter was written, because it would lack the records that could not be read",
         ));
+    }
+    if !shared.stop.load(Ordering::Relaxed) {
+        let then = ", and no filter was written";
+        args.records.check_any(tally.records, tally.keyless, then)?;
     }
     Ok(tally)
 }

@@ -57,7 +57,7 @@ let a `bloom insert` end first. A filter of Guava is what BloomFilter.writeTo wr
 not tell how items were put in: give --funnel.
 
 Exit code, as that of grep: 0 when a record was printed or would be, 1 when none was, 2 for an
-error, also when only one of many inputs could not be read.
+error, also when only one of many inputs could not be read, or when no record had the field.
 
 Examples:
   everbloom check banned.bloom names.txt          those that are (almost certainly) banned
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut output = prints.then(|| Output::stdout(inputs)).transpose()?;
     let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let mut selected = 0;
-    let mut records = 0;
+    let (mut records, mut keyless) = (0, 0);
     let mut found = Vec::new();
     while let Some(mut chunk) = pipeline.next()? {
         select(&mut filter, &chunk, args, &mut found)?;
@@ -96,7 +96,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.records.check(&chunk, records, then)?;
         records += chunk.ends.len() as u64;
         selected += found.iter().filter(|found| **found).count() as u64;
-        if args.quiet && selected > 0 {
+        keyless += chunk.keyless.len() as u64;
+        // As long as no record has the field, it may be a mistake.
+        if args.quiet && selected > 0 && keyless < records {
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(output) = &mut output {
@@ -112,6 +114,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.count {
         writeln!(io::stdout(), "{selected}")?;
     }
+    args.records
+        .check_any(records, keyless, ", so none was looked up")?;
     Ok(ExitCode::from(
         match shared.failed.load(Ordering::Relaxed) {
             0 => u8::from(selected == 0),

@@ -70,7 +70,7 @@ A Bloom filter remembers: no repeat is ever printed, and of the new records abou
 lost. The summary on stderr says how many to expect. With --repeated the filter's errors are records
 that are printed and were not seen before.
 
-A record without the field, or that is no JSON object with that value, counts as new each time. A
+A record without the field, or that is not JSON with that value, counts as new each time. A
 JSON value that is not a string is compared as it is written, so 1 and \"1\" are one value, and 1 and
 1.0 are two. null counts as missing.
 
@@ -96,7 +96,7 @@ Otherwise its parameters hold, and --capacity and --error-rate have no effect. W
 is made for a million records.
 
 Exit code: 0 when all was read, or when the reader of the output has ended; 2 for an error, also
-when only one of many inputs could not be read; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.
+when only one of many inputs could not be read, or when no record had the field; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.
 
 Examples:
   everbloom dedup urls.txt > unique.txt

@@ -105,7 +105,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.count {
         writeln!(io::stdout(), "{}", deduplicator.tally.kept)?;
     }
-    Ok(summarize(&deduplicator, args, &signals, &shared))
+    let code = summarize(&deduplicator, args, &signals, &shared);
+    if signals.exit_code().is_none() {
+        let Tally {
+            records, keyless, ..
+        } = deduplicator.tally;
+        args.records
+            .check_any(records, keyless, ", so none was compared")?;
+    }
+    Ok(code)
 }
 
 /// Says how the run went. Returns the exit code that tells it, too.

@@ -20,7 +20,8 @@ pub(crate) struct RecordArgs {
     /// Records end with NUL, not with a line feed
     #[arg(short = '0', long)]
     null: bool,
-    /// Lines are JSON objects; compare this value of them, as in `.text` or `.meta.url`
+    /// Lines are JSON; compare this value of them, as in `.text`, `.meta.url`, `.tags[0]` or
+    /// `."a b"`
     #[arg(long, value_name = "PATH", conflicts_with_all = ["field", "delimiter"])]
     json: Option<json::Path>,
     /// Compare only this field, counted from 1
@@ -58,6 +59,22 @@ impl RecordArgs {
                 Err(Failure::Other(why))
             }
         }
+    }
+
+    /// Fails when there were records, and none of them had the field: it is a mistake then.
+    pub(crate) fn check_any(&self, records: u64, keyless: u64, then: &str) -> Result<(), Failure> {
+        if records == 0 || keyless < records {
+            return Ok(());
+        }
+        let why = match (&self.json, self.field) {
+            (Some(path), _) => format!("no record has a JSON value at {path}"),
+            (None, Some(number)) => {
+                let delimiter = self.delimiter.as_deref().unwrap_or("\t").escape_debug();
+                format!("no record has a field {number} with \"{delimiter}\" between fields")
+            }
+            (None, None) => return Ok(()),
+        };
+        Err(Failure::Other(format!("{why}{then}")))
     }
 
     /// The part of a record that counts.

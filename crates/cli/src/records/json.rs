@@ -4,31 +4,102 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The names that lead to a value, as `.meta.url` says them; at least one.
+/// The way to a value, as a part of jq's syntax says it: `.meta.url`, `.tags[0]`, `."a b"` or
+/// `.["a b"]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Path(Vec<String>);
+pub(crate) struct Path {
+    /// At least one.
+    steps: Vec<Step>,
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// Into the value of this name of an object.
+    Name(String),
+    /// Into the element of an array, from 0.
+    Element(usize),
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
 
 impl std::str::FromStr for Path {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = text.strip_prefix('.').unwrap_or_default().split('.');
-        let names: Vec<_> = names.map(str::to_owned).collect();
-        if names.iter().any(String::is_empty) || text.contains(['[', ']']) {
-            return Err("expected names with a dot before each, such as .text or .meta.url".into());
+        let mut steps = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() || steps.is_empty() {
+            let (step, after) = first_step(rest, steps.is_empty()).ok_or_else(|| {
+                let place = match rest {
+                    "" => "it is empty".to_owned(),
+                    _ => format!("not understood from {rest} on"),
+                };
+                format!(
+                    "{place}; expected a path such as .text, .meta.url or .tags[0]; a name with \
+                     other characters than letters, digits and _ is quoted, as in .\"a b\""
+                )
+            })?;
+            steps.push(step);
+            rest = after;
         }
-        Ok(Path(names))
+        let text = text.to_owned();
+        Ok(Path { steps, text })
     }
 }
 
+/// The step with which the text begins, and what follows. Only the first one needs a dot before a
+/// bracket.
+fn first_step(text: &str, is_first: bool) -> Option<(Step, &str)> {
+    let after_dot = text.strip_prefix('.');
+    let bracketed = match after_dot {
+        Some(after) => after.strip_prefix('['),
+        None if is_first => None,
+        None => text.strip_prefix('['),
+    };
+    if let Some(inner) = bracketed {
+        let (step, after) = if inner.starts_with('"') {
+            quoted(inner)?
+        } else {
+            let (number, after) = split_while(inner, |byte| byte.is_ascii_digit());
+            (Step::Element(number.parse().ok()?), after)
+        };
+        return Some((step, after.strip_prefix(']')?));
+    }
+    let name = after_dot?;
+    if name.starts_with('"') {
+        return quoted(name);
+    }
+    let (name, after) = split_while(name, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let begins_well = name.starts_with(|first: char| !first.is_ascii_digit());
+    begins_well.then(|| (Step::Name(name.to_owned()), after))
+}
+
+/// A name in quotes, which is a string of JSON.
+fn quoted(text: &str) -> Option<(Step, &str)> {
+    let mut strings = serde_json::Deserializer::from_str(text).into_iter::<String>();
+    let name = strings.next()?.ok()?;
+    let after = text.get(strings.byte_offset()..)?;
+    Some((Step::Name(name), after))
+}
+
+fn split_while(text: &str, is_part: impl Fn(u8) -> bool) -> (&str, &str) {
+    let end = text.bytes().position(|byte| !is_part(byte));
+    text.split_at(end.unwrap_or(text.len()))
+}
+
 /// The value at the path. A string is its content, and other values are their text. `None` when the
-/// record is not a JSON object, or has no such value, or that is null.
-pub(crate) fn find<'a>(record: &'a [u8], Path(names): &Path) -> Option<Cow<'a, [u8]>> {
+/// record is not JSON, or has no such value, or that is null.
+pub(crate) fn find<'a>(record: &'a [u8], path: &Path) -> Option<Cow<'a, [u8]>> {
     let mut input = serde_json::Deserializer::from_slice(record);
-    let found = Walk(names).deserialize(&mut input).ok()?;
+    let found = Walk(&path.steps).deserialize(&mut input).ok()?;
     input.end().ok()?;
     let text = found?.get();
     if !text.starts_with('"') {
@@ -39,17 +110,19 @@ pub(crate) fn find<'a>(record: &'a [u8], Path(names): &Path) -> Option<Cow<'a, [
         .ok()
 }
 
-/// Follows the names into an object. As in most readers of JSON, the last of equal names counts.
-struct Walk<'p>(&'p [String]);
+/// Follows the steps into objects and arrays. As in most readers of JSON, the last of equal names
+/// counts.
+struct Walk<'p>(&'p [Step]);
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
     type Value = Option<&'de RawValue>;
 
     fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Self::Value, D::Error> {
-        if self.0.is_empty() {
-            return serde::Deserialize::deserialize(input).map(Some);
+        match self.0.first() {
+            None => serde::Deserialize::deserialize(input).map(Some),
+            Some(Step::Name(_)) => input.deserialize_map(self),
+            Some(Step::Element(_)) => input.deserialize_seq(self),
         }
-        input.deserialize_map(self)
     }
 }
 
@@ -57,11 +130,11 @@ impl<'de> Visitor<'de> for Walk<'_> {
     type Value = Option<&'de RawValue>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+        f.write_str("an object or an array")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let Some((name, rest)) = self.0.split_first() else {
+        let Some((Step::Name(name), rest)) = self.0.split_first() else {
             return Err(A::Error::custom("no name"));
         };
         let mut found = None;
@@ -73,6 +146,20 @@ impl<'de> Visitor<'de> for Walk<'_> {
             }
         }
         Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+        let Some((Step::Element(number), rest)) = self.0.split_first() else {
+            return Err(A::Error::custom("no number"));
+        };
+        for _ in 0..*number {
+            if elements.next_element::<IgnoredAny>()?.is_none() {
+                return Ok(None);
+            }
+        }
+        let found = elements.next_element_seed(Walk(rest))?;
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(found.flatten())
     }
 }
 
@@ -165,8 +252,66 @@ mod tests {
 
     #[test]
     fn paths() {
-        for wrong in ["", ".", "text", ".a..b", ".a.", ".[0]", ".a[0]"] {
-            assert!(wrong.parse::<Path>().is_err(), "{wrong}");
+        let record = r#"{"a":{"b":[1,{"c":"x"},null]},"a b":2,"a.b":3,"":4,"[0]":5,"a\"":[[6]]}"#;
+        for (path, expected) in [
+            (".a.b[0]", Some("1")),
+            (".a.b[1].c", Some("x")),
+            (".a.b.[1].c", Some("x")),
+            (".[\"a\"][\"b\"][1][\"c\"]", Some("x")),
+            (".a.b[2]", None),
+            (".a.b[3]", None),
+            (".a.b[3].c", None),
+            (".a[0]", None),
+            (".a.b.c", None),
+            (".\"a b\"", Some("2")),
+            (".[\"a b\"]", Some("2")),
+            (".\"a.b\"", Some("3")),
+            (".\"\"", Some("4")),
+            (".\"[0]\"", Some("5")),
+            (".\"a\\\"\"[0][0]", Some("6")),
+            (".\"\\u0061\".b[0]", Some("1")),
+            (".[0]", None),
+        ] {
+            let expected = expected.map(|text| text.as_bytes().to_vec());
+            assert_eq!(value(record, path), expected, "{path}");
+        }
+        assert_eq!(value("[7, 8]", ".[1]"), Some(b"8".to_vec()));
+        assert_eq!(value("[7, 8", ".[1]"), None);
+        assert_eq!(value("[7, 8, x]", ".[1]"), None);
+        let long = format!(".a{}", "[0]".repeat(100_000));
+        assert_eq!(value(&"[".repeat(100_000), &long), None);
+    }
+
+    #[test]
+    fn what_is_no_path_is_named_from_its_place_on() {
+        for (wrong, place) in [
+            ("", "it is empty"),
+            (".", "from . on"),
+            ("text", "from text on"),
+            ("[0]", "from [0] on"),
+            (".a..b", "from ..b on"),
+            (".a.", "from . on"),
+            (".a,.b", "from ,.b on"),
+            (".a[]", "from [] on"),
+            (".a[-1]", "from [-1] on"),
+            (".a[0", "from [0 on"),
+            (".a[1:2]", "from [1:2] on"),
+            (".a[99999999999999999999]", "from [9"),
+            (".a?", "from ? on"),
+            (".a | .b", "from  | .b on"),
+            (".a-b", "from -b on"),
+            (".1a", "from .1a on"),
+            (".caf\u{e9}", "from \u{e9} on"),
+            (".\"a", "from .\"a on"),
+            (".\"a\"b", "from b on"),
+            (".\"\\(1)\"", "from .\"\\(1)\" on"),
+            ("..", "from .. on"),
+        ] {
+            let error = wrong.parse::<Path>().unwrap_err();
+            assert!(
+                error.contains(place) && error.contains(".meta.url"),
+                "{wrong}: {error}"
+            );
         }
     }
 }

@@ -8,6 +8,7 @@
 )]
 #![cfg(unix)]
 
+mod fields;
 mod lines;
 mod output;
 mod packed;
