@@ -4,6 +4,9 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::ops::Deref;
 
+use crate::error::CommandError;
+use crate::filter::FilterKind;
+use crate::limits::{LOADED_TABLES, MAX_LOADED_LAYERS};
 use everbloom::Layout;
 use everbloom::hash::Key;
 use everbloom_resp::Protocol;
@@ -47,6 +50,29 @@ impl Context {
     /// The most bytes that a filter made now may take.
     pub fn max_new_filter_bytes(&self) -> u64 {
         self.max_filter_bytes.min(self.free_bytes)
+    }
+
+    /// Refuses a filter that a client loads with more layers or tables than filters that grow here
+    /// ever have: every item of a command takes a step for each. What a log or a primary brings was
+    /// accepted before.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError::TooManyLayers`], [`CommandError::MaxExpansions`]
+    pub fn check_loaded(&self, kind: FilterKind, arrays: usize) -> Result<(), CommandError> {
+        let (most, error) = match kind {
+            FilterKind::Cuckoo => {
+                let tables = usize::try_from(self.cuckoo.max_expansions).unwrap_or(usize::MAX);
+                (tables.max(LOADED_TABLES), CommandError::MaxExpansions)
+            }
+            FilterKind::Bloom(_) | FilterKind::Valkey => {
+                (MAX_LOADED_LAYERS, CommandError::TooManyLayers)
+            }
+        };
+        match self.clock() {
+            Some(_) if arrays > most => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The texts are exactly RedisBloom's, including those without the `ERR` prefix, because clients
 //! match on them. RedisBloom has no layouts and seeds; the texts about these follow its style.
 
+use crate::limits::MAX_LOADED_LAYERS;
 use everbloom::BuildError;
 use everbloom_resp::Reply;
 use std::borrow::Cow;
@@ -141,6 +142,9 @@ pub enum CommandError {
     /// BF.LOADCHUNK: the header describes a filter that is larger than what is free or allowed.
     #[error("ERR received bad data")]
     TooLarge,
+    /// BF.LOADCHUNK, RESTORE: the filter has more layers than a client may load.
+    #[error("ERR a filter of more than {MAX_LOADED_LAYERS} layers is not loaded")]
+    TooManyLayers,
     /// BF.LOADCHUNK: the chunk starts outside the bit arrays.
     #[error("ERR invalid offset - no link found")]
     ChunkOffset,
@@ -198,7 +202,8 @@ pub enum CommandError {
     /// CF.ADD: there is no memory for another table.
     #[error("ERR Insufficient memory")]
     CuckooCannotGrow,
-    /// A command that adds: the filter has as many tables as it may have.
+    /// A command that adds: the filter has as many tables as it may have. CF.LOADCHUNK, RESTORE: it
+    /// has more than a client may load.
     #[error("Maximum expansions reached")]
     MaxExpansions,
     /// CF.DEL: no such filter.

@@ -2,6 +2,12 @@
 
 use everbloom::host::Limit;
 
+/// The most layers of a Bloom filter that a client loads. One that grows by itself stays far below.
+pub const MAX_LOADED_LAYERS: usize = 16_384;
+
+/// The tables of a cuckoo filter that a client may load always, whatever `cf-max-expansions` says.
+pub(crate) const LOADED_TABLES: usize = 1024;
+
 /// The longest piece of a dump, in bytes.
 pub(crate) const MAX_CHUNK: usize = 16 << 20;
 pub(crate) static CHUNK_BYTES: Limit = Limit::new("piece of SCANDUMP", 1, MAX_CHUNK);

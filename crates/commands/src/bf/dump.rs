@@ -9,7 +9,7 @@
 use crate::args::Args;
 use crate::context::LazyContext;
 use crate::error::CommandError;
-use crate::filter::Filter;
+use crate::filter::{Filter, FilterKind};
 use crate::format::header;
 use crate::number;
 use crate::piece::Piece;
@@ -87,6 +87,8 @@ impl<'a> LoadChunk<'a> {
         if context.classic_only && (parts.key.is_some() || parts.valkey.is_some()) {
             return Err(CommandError::ClassicOnly);
         }
+        let kind = FilterKind::Bloom(parts.layout());
+        context.check_loaded(kind, parts.layers.len())?;
         LayeredFilter::from_parts(&parts, context.max_new_filter_bytes()).map_err(|error| {
             match error {
                 PartsError::OutOfMemory => CommandError::InsufficientMemory,

@@ -8,7 +8,7 @@
 use crate::args::Args;
 use crate::context::LazyContext;
 use crate::error::CommandError;
-use crate::filter::Filter;
+use crate::filter::{Filter, FilterKind};
 use crate::format::header::cuckoo as header;
 use crate::number;
 use crate::piece::Piece;
@@ -91,6 +91,7 @@ impl<'a> LoadChunk<'a> {
             return Err(CommandError::InvalidHeader);
         }
         let parts = header::decode(self.data).ok_or(CommandError::CuckooHeader)?;
+        context.check_loaded(FilterKind::Cuckoo, parts.tables.into())?;
         let filter = CuckooFilter::from_parts(&parts, context.max_new_filter_bytes());
         *vacant = Some(filter.map_err(|error| match error {
             CuckooError::OutOfMemory => CommandError::InsufficientMemory,

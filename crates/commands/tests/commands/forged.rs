@@ -94,6 +94,7 @@ enum Kind {
     Blocked,
     Window,
     Valkey,
+    Cuckoo,
 }
 
 /// The parts of a Bloom filter. Those of a classic one may say that it has other items than its
@@ -117,7 +118,7 @@ fn bloom() -> impl Strategy<Value = FilterParts> {
             };
             let ours = 5 | options & Options::NO_SCALING;
             match kind {
-                Kind::Classic => {}
+                Kind::Classic | Kind::Cuckoo => {}
                 Kind::Blocked => parts.options = ours,
                 Kind::Window => {
                     parts.options = ours | Options::WINDOW;
@@ -295,6 +296,63 @@ fn run_steps(mut keys: Keyspace, first: &Keyspace, steps: &[Step]) -> Result<(),
         check(&keys, first)?;
     }
     Ok(())
+}
+
+/// What BF.LOADCHUNK or CF.LOADCHUNK answers to a header of so many layers or tables.
+fn announced(keys: &mut Keyspace, kind: Kind, arrays: usize) -> Reply {
+    keys.keys.clear();
+    let tables = CuckooParts {
+        buckets: 1,
+        tables: u16::try_from(arrays).unwrap_or(0),
+        bucket_size: 1,
+        max_kicks: 1,
+        expansion: 1,
+        ..CuckooParts::default()
+    };
+    let layer = LayerParts {
+        bytes: 64,
+        error_rate: 0.01,
+        hashes: 5,
+        capacity: 1,
+        ..LayerParts::default()
+    };
+    let layers = FilterParts {
+        expansion: 1,
+        options: 5,
+        layers: vec![layer; arrays],
+        key: Some(Key::from_seed(1)),
+        ..FilterParts::default()
+    };
+    match kind {
+        Kind::Cuckoo => {
+            let header = header::cuckoo::encode(&tables);
+            keys.call(&[b"CF.LOADCHUNK", b"k", b"1", &header])
+        }
+        _ => keys.call(&[b"BF.LOADCHUNK", b"k", b"1", &header::encode_parts(&layers)]),
+    }
+}
+
+/// Each item of a command takes a step for each layer or table.
+#[test]
+fn a_client_loads_no_filter_of_very_many_arrays() {
+    let mut keys = Keyspace::default();
+    let error = |text: &'static str| Reply::error(text);
+    let tables = error("Maximum expansions reached");
+    let layers = error("ERR a filter of more than 16384 layers is not loaded");
+    // A log has no clock, and repeats what was accepted.
+    assert_eq!(announced(&mut keys, Kind::Cuckoo, 65_535), Reply::OK);
+    assert_eq!(announced(&mut keys, Kind::Blocked, 20_000), Reply::OK);
+    keys.context.now_ms = 1_700_000_000_000;
+    assert_eq!(announced(&mut keys, Kind::Cuckoo, 1024), Reply::OK);
+    assert_eq!(announced(&mut keys, Kind::Cuckoo, 1025), tables);
+    assert!(keys.keys.is_empty());
+    assert_eq!(announced(&mut keys, Kind::Blocked, 16_384), Reply::OK);
+    assert_eq!(announced(&mut keys, Kind::Blocked, 16_385), layers);
+    assert!(keys.keys.is_empty());
+    // Filters that may have more tables here may also be loaded.
+    keys.context.cuckoo.max_expansions = 5000;
+    assert_eq!(announced(&mut keys, Kind::Cuckoo, 5000), Reply::OK);
+    assert_eq!(announced(&mut keys, Kind::Cuckoo, 5001), tables);
 }
 
 proptest! {

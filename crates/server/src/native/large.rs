@@ -450,10 +450,14 @@ fn incomplete() -> Reply {
 /// The value in a payload, or the reply that refuses it.
 pub fn restored(context: &Context, payload: &[u8]) -> Result<Value, Reply> {
     let value = payload::restore(payload, context.max_new_filter_bytes());
-    value.map_err(|problem| match problem {
+    let value = value.map_err(|problem| match problem {
         RestoreError::Memory(_) => too_large(context),
         problem => Reply::error(problem.to_string()),
-    })
+    })?;
+    if let Value::Filter(filter) = &value {
+        context.check_loaded(filter.kind(), filter.arrays())?;
+    }
+    Ok(value)
 }
 
 /// Refuses a value for which memory has become short since it was made.

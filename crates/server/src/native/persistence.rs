@@ -258,6 +258,9 @@ mod tests {
     use super::super::testing::{Bench, bulk, err, int};
     use super::*;
     use crate::config::Settings;
+    use everbloom::CuckooFilter;
+    use everbloom::redisbloom::CuckooParts;
+    use everbloom_commands::Filter;
     use everbloom_files::rdb::payload::DumpError;
 
     #[test]
@@ -322,6 +325,31 @@ mod tests {
         assert_eq!(payload::dump(&text, true, len).unwrap().len(), len);
         let refused = payload::dump(&text, true, len - 1);
         assert_eq!(refused, Err(DumpError::TooLong));
+    }
+
+    #[test]
+    fn a_filter_of_very_many_tables_is_not_restored() {
+        let mut bench = Bench::default();
+        for (tables, most, taken) in [(1024, 32, true), (1025, 32, false), (1025, 2000, true)] {
+            let parts = CuckooParts {
+                buckets: 1,
+                tables,
+                bucket_size: 1,
+                max_kicks: 1,
+                expansion: 1,
+                ..CuckooParts::default()
+            };
+            let filter = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
+            let value = Value::Filter(Filter::Cuckoo(filter));
+            let payload = payload::dump(&value, true, usize::MAX).unwrap();
+            bench.run(&format!("CONFIG SET cf-max-expansions {most}"));
+            let reply = bench.run_words(&[b"RESTORE", b"k", b"0", &payload, b"REPLACE"]);
+            let expected = match taken {
+                true => Reply::OK,
+                false => err("Maximum expansions reached"),
+            };
+            assert_eq!(reply, expected, "{tables} of {most}");
+        }
     }
 
     #[test]
