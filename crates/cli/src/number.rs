@@ -32,13 +32,34 @@ const TIMES: [(&str, u64); 5] = [
 
 /// Reads a time in milliseconds: a number and the first letter of its unit.
 pub(crate) fn duration(text: &str) -> Result<u64, String> {
+    if let Some(better) = with_a_letter(text) {
+        return Err(format!(
+            "a unit of time is one letter: write it as {better}"
+        ));
+    }
     let found = TIMES.iter().find_map(|(name, unit)| {
         let number = text.strip_suffix(name.get(..1)?)?;
         Some((number, *unit as f64))
     });
+    // `30ms` is not 30 million seconds.
+    let found = found.filter(|(number, _)| !number.ends_with(|c: char| c.is_ascii_alphabetic()));
     let (number, unit) = found.ok_or("a time ends with s, m, h, d or w: 90s, 12h, 30d")?;
     let time = evaluate(number, Units::Items)? * unit;
     in_range(time, "milliseconds", "90s, 12h or 30d")
+}
+
+/// A time whose unit is a word, such as `30days` or `5 min`, with the letter of the unit.
+fn with_a_letter(text: &str) -> Option<String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let word = text.strip_prefix(number)?.to_ascii_lowercase();
+    if number.trim().is_empty() {
+        return None;
+    }
+    let word = word.strip_suffix('s').unwrap_or(&word);
+    let word = if word == "hr" { "hour" } else { word };
+    let is_meant = |name: &str| word.len() > 1 && name.starts_with(word);
+    let (name, _) = TIMES.iter().find(|(name, _)| is_meant(name))?;
+    Some(format!("{}{}", number.trim(), name.get(..1)?))
 }
 
 /// Writes a time in the longest unit up to days that leaves no rest.
@@ -309,6 +330,27 @@ mod tests {
         }
         for text in ["", "30", "d", "0d", "-1d", "1e12w", "3x"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_unit_of_time_in_full_is_told_its_letter() {
+        for (text, better) in [
+            ("30days", "30d"),
+            ("1 day", "1d"),
+            ("90sec", "90s"),
+            ("5 min", "5m"),
+            ("12Hours", "12h"),
+            ("2hrs", "2h"),
+            ("4weeks", "4w"),
+        ] {
+            let error = duration(text).unwrap_err();
+            assert!(error.ends_with(&format!(" {better}")), "{text}: {error}");
+            assert!(duration(better).is_ok());
+        }
+        for text in ["30ms", "30y", "3months", "d", "days"] {
+            let error = duration(text).unwrap_err();
+            assert!(!error.contains("one letter"), "{text}: {error}");
         }
     }
 

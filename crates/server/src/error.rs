@@ -34,6 +34,12 @@ pub fn shown(argument: &[u8]) -> String {
 
 /// An unknown subcommand.
 pub fn unknown_subcommand(word: &[u8], container: &str) -> Reply {
+    if container == "acl" && !word.eq_ignore_ascii_case(b"help") {
+        return Reply::error(
+            "ERR this server has one user: for others, load the everbloom module in Valkey or \
+             Redis",
+        );
+    }
     let shown = shown(word.get(..128).unwrap_or(word));
     let container = container.to_ascii_uppercase();
     Reply::error(format!(

@@ -61,6 +61,10 @@ fn fetch(
 ) -> Result<(LayeredFilter, u64, bool), Failure> {
     match server.find(key)? {
         Content::Filter(Family::Bloom) => {}
+        Content::Nothing => {
+            let key = String::from_utf8_lossy(key);
+            return Err(Failure::Other(format!("there is no such key: {key:?}")));
+        }
         found => {
             let found = found.describe().unwrap_or_else(|| "nothing".to_owned());
             return Err(Failure::Filter(format!(

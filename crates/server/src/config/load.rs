@@ -1,6 +1,6 @@
 //! Reads settings from files and the command line, as redis-server does.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,9 @@ const MAX_INCLUDE_DEPTH: usize = 16;
 pub fn load(args: &[OsString]) -> Result<Loaded, String> {
     let mut loader = SettingsLoader::new(Settings::serving());
     let mut options = args;
+    if let Some((first, _)) = args.split_first() {
+        check_dashes(first)?;
+    }
     if let Some((file, rest)) = args.split_first()
         && !file.to_string_lossy().starts_with("--")
     {
@@ -65,6 +68,23 @@ pub(super) fn load_text(settings: Settings, text: &str, path: &Path) -> Result<S
     Ok(loader.loaded.settings)
 }
 
+/// Refuses a word such as `-p` where a file or the name of a setting is expected.
+fn check_dashes(word: &OsStr) -> Result<(), String> {
+    let word = word.to_string_lossy();
+    let letters = word.strip_prefix('-').filter(|name| {
+        let first = name.chars().next();
+        first.is_some_and(|first| first.is_ascii_alphabetic())
+    });
+    match letters {
+        None => Ok(()),
+        Some("p") => Err("'-p': write it as --port, such as --port 7000".into()),
+        Some(name) if name.len() > 1 => Err(format!("'-{name}': write it as --{name}")),
+        Some(name) => Err(format!(
+            "'-{name}': a setting has its whole name and two dashes, such as --port 7000"
+        )),
+    }
+}
+
 /// Sorts the words of a command line into settings, each a name with its values.
 fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, String> {
     let mut settings: Vec<Vec<String>> = Vec::new();
@@ -87,6 +107,9 @@ fn sort(args: &[OsString]) -> Result<Vec<Vec<String>>, String> {
             settings.push([name].into_iter().chain(value).map(Into::into).collect());
             value_due = value.is_none();
         } else {
+            if settings.is_empty() {
+                check_dashes(arg)?;
+            }
             let words = settings.last_mut();
             let words = words.ok_or_else(|| wrong("expected --NAME VALUE"))?;
             words.push(text.into());

@@ -234,7 +234,7 @@ fn queue(executor: &mut Executor<'_>, command: &Registered, args: &[&[u8]]) -> R
 
 /// Commands that tools send to any server, and the replies here. The first has Redis's reply
 /// without a cluster. Redisson sends a script again and again when the command is unknown.
-const INSTEAD: [(&[&str], &str); 3] = [
+const INSTEAD: [(&[&str], &str); 6] = [
     (
         &["cluster", "readonly", "readwrite", "asking"],
         "ERR This instance has cluster support disabled",
@@ -253,11 +253,63 @@ const INSTEAD: [(&[&str], &str); 3] = [
         "ERR this server runs no scripts: for them, load the everbloom module in Valkey or Redis",
     ),
     (
-        &["sync", "psync", "replconf"],
+        &[
+            "sync",
+            "psync",
+            "replconf",
+            "replicaof",
+            "slaveof",
+            "failover",
+        ],
         "ERR this server has no replicas: for a snapshot, run BGSAVE and take dump.rdb from its \
          directory; for another server, use 'everbloom copy'; for replicas, load the everbloom \
          module in Valkey or Redis",
     ),
+    (
+        OTHER_TYPES,
+        "ERR this server has filters, strings and bitmaps only: for other types, load the \
+         everbloom module in Valkey or Redis",
+    ),
+    (
+        &[
+            "subscribe",
+            "psubscribe",
+            "ssubscribe",
+            "unsubscribe",
+            "punsubscribe",
+            "sunsubscribe",
+            "publish",
+            "spublish",
+            "pubsub",
+        ],
+        "ERR this server has no channels: for them, load the everbloom module in Valkey or Redis",
+    ),
+    (
+        &["migrate"],
+        "ERR this server moves no keys: use 'everbloom copy', or load the everbloom module in \
+         Valkey or Redis",
+    ),
+];
+
+/// The commands on lists, sets, hashes, sorted sets, streams, places and HyperLogLogs.
+#[rustfmt::skip]
+const OTHER_TYPES: &[&str] = &[
+    "lpush", "rpush", "lpushx", "rpushx", "lpop", "rpop", "lrange", "llen", "lindex", "lset",
+    "lrem", "linsert", "ltrim", "lpos", "lmove", "lmpop", "blpop", "brpop", "blmove", "blmpop",
+    "rpoplpush", "brpoplpush", "sadd", "srem", "smembers", "sismember", "smismember", "scard",
+    "spop", "srandmember", "smove", "sinter", "sintercard", "sinterstore", "sunion",
+    "sunionstore", "sdiff", "sdiffstore", "sscan", "hset", "hsetnx", "hget", "hmset", "hmget",
+    "hgetall", "hdel", "hlen", "hkeys", "hvals", "hexists", "hincrby", "hincrbyfloat", "hstrlen",
+    "hrandfield", "hscan", "zadd", "zrem", "zscore", "zmscore", "zcard", "zcount", "zincrby",
+    "zrank", "zrevrank", "zrange", "zrangebyscore", "zrangebylex", "zrevrange",
+    "zrevrangebyscore", "zrevrangebylex", "zrangestore", "zremrangebyrank", "zremrangebyscore",
+    "zremrangebylex", "zlexcount", "zpopmin", "zpopmax", "bzpopmin", "bzpopmax", "zmpop",
+    "bzmpop", "zrandmember", "zunion", "zunionstore", "zinter", "zinterstore", "zintercard",
+    "zdiff", "zdiffstore", "zscan", "xadd", "xread", "xrange", "xrevrange", "xlen", "xdel",
+    "xtrim", "xgroup", "xreadgroup", "xack", "xclaim", "xautoclaim", "xpending", "xinfo",
+    "xsetid", "geoadd", "geopos", "geodist", "geohash", "georadius", "georadius_ro",
+    "georadiusbymember", "georadiusbymember_ro", "geosearch", "geosearchstore", "pfadd",
+    "pfcount", "pfmerge", "sort", "sort_ro",
 ];
 
 fn unknown_command(args: &[&[u8]]) -> Reply {

@@ -52,6 +52,12 @@ fn set(call: &mut Call<'_>) -> Result<Reply, Reply> {
     for [name, value] in pairs {
         let name = str::from_utf8(name).unwrap_or_default();
         let Some(parameter) = Parameter::find(name) else {
+            if name.eq_ignore_ascii_case("notify-keyspace-events") {
+                return Err(Reply::error(
+                    "ERR this server has no keyspace events: for them, load the everbloom module \
+                     in Valkey or Redis",
+                ));
+            }
             return Err(Reply::error(format!(
                 "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
             )));

@@ -86,7 +86,7 @@ pub fn listen_on_all(
             Err(error) if is_unsupported(&error) => {
                 warn!("not listening on {host}: {error}");
             }
-            Err(error) => return Err(refused(&format!("{host}:{port}"), &error)),
+            Err(error) => return Err(refused_port(host, port, &error)),
         }
     }
     Ok(listeners)
@@ -94,6 +94,17 @@ pub fn listen_on_all(
 
 fn refused(address: &str, error: &io::Error) -> String {
     format!("cannot listen on {address}: {error}")
+}
+
+fn refused_port(host: &str, port: u16, error: &io::Error) -> String {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            ": another program listens there; choose another port, such as --port 7000, or \
+             --port 0 for a free one"
+        }
+        _ => "",
+    };
+    refused(&format!("{host}:{port}"), error) + hint
 }
 
 /// Whether this machine does not support an address's protocol, as without IPv6.

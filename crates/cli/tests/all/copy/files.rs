@@ -150,7 +150,7 @@ fn what_has_no_file_or_no_filter_is_said() {
             "only Bloom filters have files",
         ),
         ([&*at("text"), "new.bloom"], "a value of type string"),
-        ([&*at("none"), "new.bloom"], "the key holds nothing"),
+        ([&*at("none"), "new.bloom"], "there is no such key"),
         ([&*at("seen"), "notes"], "notes is not a filter file"),
         ([&*plain, "new.bloom"], "redis://HOST#KEY"),
         (["notes", "new.bloom"], "one of the two must be a server"),

@@ -109,11 +109,25 @@ fn errors_at_the_start_are_one_clear_line() {
     let folder = folder("serve-errors");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
+    fs::write(folder.join("good.conf"), "# mine\n").unwrap();
     fs::write(folder.join("bad.conf"), "# mine\nport seven\n").unwrap();
-    let cases: [(&[&str], String); 5] = [
+    let cases: [(&[&str], String); 9] = [
         (
             &["--port", &port, "--bind", "127.0.0.1"],
             format!("cannot listen on 127.0.0.1:{port}: "),
+        ),
+        (
+            &["-p", "7000"],
+            "'-p': write it as --port, such as --port 7000".into(),
+        ),
+        (
+            &["good.conf", "-p", "7000"],
+            "'-p': write it as --port, such as --port 7000".into(),
+        ),
+        (&["-port", "7000"], "'-port': write it as --port".into()),
+        (
+            &["-d", "x"],
+            "'-d': a setting has its whole name and two dashes".into(),
         ),
         (
             &["--nosuch", "1"],
@@ -129,6 +143,8 @@ fn errors_at_the_start_are_one_clear_line() {
             "cannot write the log no/such/folder/log: ".into(),
         ),
     ];
+    let in_use = serve(&folder, cases[0].0).stderr;
+    assert!(in_use.contains("--port 0 for a free one"), "{in_use}");
     for (words, message) in cases {
         let outcome = serve(&folder, words);
         assert_eq!(

@@ -115,3 +115,58 @@ fn clusters_and_replicas_are_answered_with_what_to_do() {
         assert!(error.contains("everbloom copy"), "{error}");
     }
 }
+
+/// What Redis has and this server does not, the module has.
+#[test]
+fn commands_of_redis_that_are_not_here_are_answered_with_where_they_are() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    for (line, lacks) in [
+        ("EVAL return 0", "no scripts"),
+        ("LPUSH l a", "filters, strings and bitmaps only"),
+        ("sadd s a", "filters, strings and bitmaps only"),
+        ("HSET h f v", "filters, strings and bitmaps only"),
+        ("ZADD z 1 a", "filters, strings and bitmaps only"),
+        ("XADD x * f v", "filters, strings and bitmaps only"),
+        ("PFADD p a", "filters, strings and bitmaps only"),
+        ("SUBSCRIBE c", "no channels"),
+        ("PUBLISH c m", "no channels"),
+        ("ACL SETUSER u on", "one user"),
+        ("ACL LIST", "one user"),
+        ("MIGRATE host 6379 k 0 10", "moves no keys"),
+        ("REPLICAOF host 6379", "no replicas"),
+        ("SLAVEOF NO ONE", "no replicas"),
+        (
+            "CONFIG SET notify-keyspace-events KEA",
+            "no keyspace events",
+        ),
+    ] {
+        let error = client.error(line);
+        let names = error.starts_with("ERR this server")
+            && error.contains(lacks)
+            && error.contains("module in Valkey or Redis");
+        assert!(names, "{line}: {error}");
+    }
+    let error = client.error("NOSUCH a");
+    assert!(error.starts_with("ERR unknown command 'NOSUCH'"), "{error}");
+}
+
+/// The page about the server names every command.
+#[test]
+fn the_guide_lists_the_commands() {
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    let page = include_str!("../../../../../docs/guide/server.md");
+    let Reply::Array(commands) = client.line("COMMAND LIST") else {
+        panic!("no list");
+    };
+    assert!(commands.len() > 50);
+    for command in commands {
+        let name = String::from_utf8_lossy(command.as_bytes().unwrap()).to_uppercase();
+        let is_elsewhere = name.contains('|') || name.starts_with("BF.") || name.starts_with("CF.");
+        assert!(
+            is_elsewhere || page.contains(&format!("`{name}`")),
+            "{name}"
+        );
+    }
+}
