@@ -17,7 +17,7 @@ use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
 use crate::progress::Progress;
-use crate::records::args::{RecordArgs, sources};
+use crate::records::args::{RecordArgs, cut_quotes, sources};
 use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
 use crate::records::reader::Shared;
@@ -122,6 +122,7 @@ enum Format {
 struct Tally {
     records: u64,
     keyless: u64,
+    cut_quotes: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -214,6 +215,7 @@ fn read(
         args.records.check(&chunk, tally.records, then)?;
         tally.records += chunk.ends.len() as u64;
         tally.keyless += chunk.keyless.len() as u64;
+        tally.cut_quotes += chunk.cut_quotes;
         take(&chunk)?;
         pipeline.recycle(chunk);
         progress.update(shared.read.load(Ordering::Relaxed), || {
@@ -321,6 +323,9 @@ fn summarize(tally: &Tally, filter: &Writable, bytes: u64) {
     if tally.keyless > 0 {
         let keyless = grouped(tally.keyless);
         text += &format!("{keyless} had no such field and were left out\n");
+    }
+    if let Some(warning) = cut_quotes(tally.cut_quotes) {
+        text += &format!("{warning}\n");
     }
     text += &format!("of other records it finds {}\n", found_rate(now));
     let made_for = stats.capacity.zip(stats.error_rate);

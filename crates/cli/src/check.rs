@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::filter_file::{FilterFile, Found, broken};
 use crate::other::{Funnel, Program};
-use crate::records::args::{RecordArgs, sources};
+use crate::records::args::{RecordArgs, cut_quotes, sources};
 use crate::records::chunk::{Chunk, Digest, Hashed};
 use crate::records::input::Source;
 use crate::records::output::Output;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut output = prints.then(|| Output::stdout(inputs)).transpose()?;
     let mut pipeline = args.records.start(&sources, &digest, &shared)?;
     let mut selected = 0;
-    let (mut records, mut keyless) = (0, 0);
+    let (mut records, mut keyless, mut cut) = (0, 0, 0);
     let mut found = Vec::new();
     while let Some(mut chunk) = pipeline.next()? {
         select(&mut filter, &chunk, args, &mut found)?;
@@ -97,6 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         records += chunk.ends.len() as u64;
         selected += found.iter().filter(|found| **found).count() as u64;
         keyless += chunk.keyless.len() as u64;
+        cut += chunk.cut_quotes;
         // As long as no record has the field, it may be a mistake.
         if args.quiet && selected > 0 && keyless < records {
             return Ok(ExitCode::SUCCESS);
@@ -113,6 +114,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     if args.count {
         writeln!(io::stdout(), "{selected}")?;
+    }
+    if let Some(warning) = cut_quotes(cut).filter(|_| !args.quiet) {
+        say(&warning);
     }
     args.records
         .check_any(records, keyless, ", so none was looked up")?;

@@ -72,7 +72,8 @@ that are printed and were not seen before.
 
 A record without the field, or that is not JSON with that value, counts as new each time. A
 JSON value that is not a string is compared as it is written, so 1 and \"1\" are one value, and 1 and
-1.0 are two. null counts as missing.
+1.0 are two. null counts as missing. Of several fields or values, a record must have all. --field
+does not know the quotes of CSV; where they matter, the summary warns.
 
 With --state, the file is locked during the run. It is replaced every five minutes, or as
 --save-every says, and at the end, also on SIGINT, SIGTERM and SIGHUP. When saving takes long, it is
@@ -103,5 +104,5 @@ Examples:
   crawl | everbloom dedup --state seen.bloom > new.txt
   crawl | everbloom dedup --window 30d --state month.bloom > again.txt
   everbloom dedup --json .text part-*.jsonl.zst > corpus.jsonl
-  everbloom dedup --field 2 --delimiter , --count table.csv
+  everbloom dedup --field 1,3 --count table.tsv
   find . -print0 | everbloom dedup -0 --key files redis://10.0.0.1";

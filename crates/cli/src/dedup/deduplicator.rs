@@ -49,6 +49,7 @@ impl Deduplicator {
         let remembered = self.memory.remember(chunk, &self.new, handled - keyless);
         self.tally.records += self.keep.len() as u64;
         self.tally.kept += kept as u64;
+        self.tally.cut_quotes += chunk.cut_quotes;
         self.tally.keyless += chunk.keyless.partition_point(|r| *r < self.keep.len()) as u64;
 
         if let Err((written, error)) = printed {

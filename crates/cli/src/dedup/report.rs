@@ -7,6 +7,7 @@ use crate::number::{found_rate, grouped};
 
 use super::args::Args;
 use super::memory::{Local, Memory};
+use crate::records::args;
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,6 +16,7 @@ pub(super) struct Tally {
     /// Records that were printed, or would be without `--count`.
     pub(super) kept: u64,
     pub(super) keyless: u64,
+    pub(super) cut_quotes: u64,
 }
 
 impl Tally {
@@ -32,6 +34,7 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
         records,
         kept,
         keyless,
+        cut_quotes,
     } = *tally;
     let repeats = if args.repeated { kept } else { records - kept };
     let noun = if repeats == 1 { "repeat" } else { "repeats" };
@@ -40,6 +43,9 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
     if keyless > 0 {
         let keyless = grouped(keyless);
         text += &format!("; {keyless} had no such field and are no repeats");
+    }
+    if let Some(warning) = args::cut_quotes(cut_quotes) {
+        text += &format!("\n{warning}");
     }
     if let Memory::Local(local) = memory {
         text += &described(local);

@@ -13,6 +13,7 @@ use super::keys::KeyOf;
 use super::pipeline::Pipeline;
 use super::reader::Shared;
 use crate::failure::Failure;
+use crate::number::grouped;
 
 // A comment for clap here would take the place of the subcommand's own.
 #[derive(clap::Args, Debug)]
@@ -21,12 +22,18 @@ pub(crate) struct RecordArgs {
     #[arg(short = '0', long)]
     null: bool,
     /// Lines are JSON; compare this value of them, as in `.text`, `.meta.url`, `.tags[0]` or
-    /// `."a b"`
+    /// `."a b"`. Given again, all of these values together
     #[arg(long, value_name = "PATH", conflicts_with_all = ["field", "delimiter"])]
-    json: Option<json::Path>,
-    /// Compare only this field, counted from 1
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    field: Option<u32>,
+    json: Vec<json::Path>,
+    /// Compare only this field, counted from 1, or several together, as in 1,3
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    field: Vec<u32>,
     /// What is between fields [default: a tab]
     #[arg(short, long, value_name = "TEXT", requires = "field", value_parser = delimiter)]
     delimiter: Option<String>,
@@ -66,31 +73,45 @@ impl RecordArgs {
         if records == 0 || keyless < records {
             return Ok(());
         }
-        let why = match (&self.json, self.field) {
-            (Some(path), _) => format!("no record has a JSON value at {path}"),
-            (None, Some(number)) => {
-                let delimiter = self.delimiter.as_deref().unwrap_or("\t").escape_debug();
-                format!("no record has a field {number} with \"{delimiter}\" between fields")
-            }
-            (None, None) => return Ok(()),
+        let texts = |parts: &[String]| parts.join(" and ");
+        let why = if self.json.is_empty() {
+            let numbers: Vec<_> = self.field.iter().map(u32::to_string).collect();
+            let delimiter = self.delimiter.as_deref().unwrap_or("\t").escape_debug();
+            let numbers = texts(&numbers);
+            format!("no record has a field {numbers} with \"{delimiter}\" between fields")
+        } else {
+            let paths: Vec<_> = self.json.iter().map(json::Path::to_string).collect();
+            format!("no record has a JSON value at {}", texts(&paths))
         };
         Err(Failure::Other(format!("{why}{then}")))
     }
 
     /// The part of a record that counts.
     fn key_of(&self) -> KeyOf {
-        if let Some(path) = &self.json {
-            return KeyOf::Json(path.clone());
+        if !self.json.is_empty() {
+            return KeyOf::Json(self.json.clone());
         }
-        let Some(number) = self.field else {
+        if self.field.is_empty() {
             return KeyOf::Whole;
-        };
+        }
         let delimiter = self.delimiter.as_deref().unwrap_or("\t");
-        KeyOf::Field {
-            number: usize::try_from(number).unwrap_or(usize::MAX) - 1,
+        let number = |number: &u32| usize::try_from(*number).unwrap_or(usize::MAX) - 1;
+        KeyOf::Fields {
+            numbers: self.field.iter().map(number).collect(),
             delimiter: Box::new(Finder::new(delimiter).into_owned()),
         }
     }
+}
+
+/// What a summary says of the records in which a delimiter seems to lie within quotes.
+pub(crate) fn cut_quotes(records: u64) -> Option<String> {
+    (records > 0).then(|| {
+        format!(
+            "warning: in {} of the records a field begins with a quote and does not end with one; \
+             --field does not know the quotes of CSV, and took parts of fields for fields",
+            grouped(records)
+        )
+    })
 }
 
 /// The inputs with these names; without any, standard input.

@@ -16,6 +16,8 @@ pub(crate) struct Chunk {
     pub(crate) ends: Vec<usize>,
     /// The records without a key, ascending. There is nothing about them in what follows.
     pub(crate) keyless: Vec<usize>,
+    /// The records in which a delimiter seems to lie within quotes.
+    pub(crate) cut_quotes: u64,
     /// The hash of each key, for a filter in memory.
     pub(crate) hashes: Vec<DoubleHash>,
     /// Whether the key was in the chunk before, for a filter that outlives the run.
@@ -102,7 +104,15 @@ impl Digester {
 
         let (hashes, keys, key_ends) = (&mut chunk.hashes, &mut chunk.keys, &mut chunk.key_ends);
         let keyless = &mut chunk.keyless;
-        let records = contents(bytes, &chunk.ends, self.terminator);
+        let records = || contents(bytes, &chunk.ends, self.terminator);
+        chunk.cut_quotes = match self.key_of {
+            KeyOf::Fields { .. } => {
+                let cut = records().filter(|record| self.key_of.cuts_quotes(record));
+                cut.count() as u64
+            }
+            KeyOf::Whole | KeyOf::Json(_) => 0,
+        };
+        let records = records();
         match &self.digest {
             Digest::Hashes(hasher, _) => {
                 each_key(records, &self.key_of, keyless, |key| {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
 use memchr::memmem::Finder;
 
 use super::json;
@@ -11,26 +12,67 @@ use super::json;
 pub(crate) enum KeyOf {
     /// The record itself.
     Whole,
-    /// The field of this number, from 0, between delimiters.
-    Field {
-        number: usize,
+    /// The fields of these numbers, from 0, between delimiters.
+    Fields {
+        numbers: Vec<usize>,
         delimiter: Box<Finder<'static>>,
     },
-    /// The value of a JSON object at this path.
-    Json(json::Path),
+    /// The values of JSON at these paths.
+    Json(Vec<json::Path>),
 }
 
 impl KeyOf {
-    /// The key of a record without its end; `None` when it has none.
+    /// The key of a record without its end; `None` when it lacks a part of it.
     pub(crate) fn find<'a>(&self, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         match self {
             KeyOf::Whole => Some(Cow::Borrowed(record)),
-            KeyOf::Field { number, delimiter } => {
-                field(record, *number, delimiter).map(Cow::Borrowed)
-            }
-            KeyOf::Json(path) => json::find(record, path),
+            KeyOf::Fields { numbers, delimiter } => joined(
+                numbers
+                    .iter()
+                    .map(|number| field(record, *number, delimiter).map(Cow::Borrowed)),
+            ),
+            KeyOf::Json(paths) => joined(paths.iter().map(|path| json::find(record, path))),
         }
     }
+
+    /// Whether a delimiter seems to lie within quotes, as in CSV: up to the last field that counts,
+    /// one begins with a quote and does not end with one.
+    pub(crate) fn cuts_quotes(&self, record: &[u8]) -> bool {
+        let KeyOf::Fields { numbers, delimiter } = self else {
+            return false;
+        };
+        if memchr(b'"', record).is_none() {
+            return false;
+        }
+        let last = numbers.iter().max().copied().unwrap_or(0);
+        let width = delimiter.needle().len();
+        let ends = delimiter.find_iter(record).chain([record.len()]);
+        let mut start = 0;
+        ends.take(last.saturating_add(1)).any(|end| {
+            let field = record.get(start..end).unwrap_or_default();
+            start = end + width;
+            matches!(field.strip_prefix(b"\""), Some(after) if !after.ends_with(b"\""))
+        })
+    }
+}
+
+/// One part as it is. Several are netstrings one after the other, as `1:a,2:bc,`: whatever the
+/// parts contain, other parts make another key.
+fn joined<'a>(
+    mut parts: impl ExactSizeIterator<Item = Option<Cow<'a, [u8]>>>,
+) -> Option<Cow<'a, [u8]>> {
+    if parts.len() == 1 {
+        return parts.next()?;
+    }
+    let mut key = Vec::new();
+    for part in parts {
+        let part = part?;
+        key.extend(part.len().to_string().bytes());
+        key.push(b':');
+        key.extend_from_slice(&part);
+        key.push(b',');
+    }
+    Some(Cow::Owned(key))
 }
 
 fn field<'a>(record: &'a [u8], number: usize, delimiter: &Finder<'_>) -> Option<&'a [u8]> {
@@ -47,10 +89,57 @@ fn field<'a>(record: &'a [u8], number: usize, delimiter: &Finder<'_>) -> Option<
 mod tests {
     use super::*;
 
+    fn fields_of(numbers: &[usize], delimiter: &str) -> KeyOf {
+        KeyOf::Fields {
+            numbers: numbers.to_vec(),
+            delimiter: Box::new(Finder::new(delimiter).into_owned()),
+        }
+    }
+
     fn find(record: &[u8], number: usize, delimiter: &str) -> Option<Vec<u8>> {
-        let delimiter = Box::new(Finder::new(delimiter).into_owned());
-        let key_of = KeyOf::Field { number, delimiter };
+        let key_of = fields_of(&[number], delimiter);
         key_of.find(record).map(Cow::into_owned)
+    }
+
+    #[test]
+    fn several_fields_are_one_key_that_no_others_make() {
+        let key = |record: &[u8]| fields_of(&[0, 2], ";").find(record).map(Cow::into_owned);
+        assert_eq!(key(b"a;x;bc"), Some(b"1:a,2:bc,".to_vec()));
+        assert_eq!(key(b"a;x"), None);
+        let records: [&[u8]; 7] = [
+            b"ab;x;c",
+            b"a;x;bc",
+            b"abc;x;",
+            b";x;abc",
+            b"1:a,;x;b",
+            b"a,1:b;x;",
+            b"c;x;ab",
+        ];
+        let keys: std::collections::HashSet<_> = records.iter().map(|record| key(record)).collect();
+        assert_eq!(keys.len(), records.len());
+        let turned = fields_of(&[2, 0], ";");
+        assert_eq!(turned.find(b"a;x;bc").as_deref(), Some(&b"2:bc,1:a,"[..]));
+    }
+
+    #[test]
+    fn quotes_that_a_delimiter_cuts() {
+        for (record, number, cuts) in [
+            (&b"\"Smith, John\",1"[..], 0, true),
+            (b"\"Smith, John\",1", 2, true),
+            (b"1,\"Smith, John\"", 0, false),
+            (b"1,\"Smith, John\"", 1, true),
+            (b"\"Smith\",1", 0, false),
+            (b"\"Smith\",1", 9, false),
+            (b"5\" disk,1", 1, false),
+            (b"\"\",1", 1, false),
+            (b"\",\",1", 0, true),
+            (b"\"a", 0, true),
+            (b"", 0, false),
+        ] {
+            let key_of = fields_of(&[number], ",");
+            let record_text = String::from_utf8_lossy(record);
+            assert_eq!(key_of.cuts_quotes(record), cuts, "{record_text} {number}");
+        }
     }
 
     #[test]

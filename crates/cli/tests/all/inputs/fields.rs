@@ -95,3 +95,64 @@ fn a_field_that_no_record_has_is_an_error() {
     let some = with_input(&here, &quiet, "{}\n{\"b\":1}\n");
     assert_eq!(some.status.code(), Some(0), "{some:?}");
 }
+
+#[test]
+fn several_fields_or_values_are_one_key() {
+    let here = folder("fields-several");
+    let table = "a\tx\tbc\nab\tx\tc\na\ty\tbc\na\tz\nabc\tx\t\n";
+    let expected = "a\tx\tbc\nab\tx\tc\na\tz\nabc\tx\t\n";
+    let json =
+        "{\"a\":\"a\",\"b\":\"bc\"}\n{\"a\":\"ab\",\"b\":\"c\"}\n{\"b\":\"bc\",\"a\":\"a\"}\n";
+    let first_two: String = json.split_inclusive('\n').take(2).collect();
+    let cases: [(&[&str], &str, &str); 3] = [
+        (&["-f", "1,3"], table, expected),
+        (&["-f", "1", "-f", "3"], table, expected),
+        (&["--json", ".a", "--json", ".b"], json, &first_two),
+    ];
+    for (selection, input, expected) in cases {
+        let args = [&["dedup", "-e", "1e-12"], selection].concat();
+        assert_eq!(
+            with_input(&here, &args, input).success(),
+            expected,
+            "{selection:?}"
+        );
+        let build = [&["build", "-q", "-g", "f.bloom"], selection].concat();
+        with_input(&here, &build, input.split_inclusive('\n').next().unwrap()).success();
+        let check = [&["check", "f.bloom"], selection].concat();
+        let found = with_input(&here, &check, input).success();
+        assert_eq!(found.lines().count(), 2, "{selection:?}");
+    }
+    let none = with_input(&here, &["dedup", "-f", "1,4"], table);
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
+    assert!(
+        none.stderr.contains("no record has a field 1 and 4"),
+        "{none:?}"
+    );
+    let zero = with_input(&here, &["dedup", "-f", "1,0"], table);
+    assert_eq!(zero.status.code(), Some(2), "{zero:?}");
+}
+
+#[test]
+fn a_delimiter_within_quotes_is_told() {
+    let here = folder("fields-quotes");
+    let cut = "\"Smith, John\",1\n\"Smith, Jane\",2\n";
+    let whole = "\"Smith\",1\n\"Jones\",2\n";
+    with_input(&here, &["build", "-q", "-g", "f.bloom"], "1\n").success();
+    let commands: [&[&str]; 3] = [
+        &["dedup"],
+        &["check", "-v", "f.bloom"],
+        &["build", "-g", "g.bloom"],
+    ];
+    for command in commands {
+        let args = [command, &["-f", "1", "-d", ","]].concat();
+        let told = with_input(&here, &args, cut);
+        let warning = "warning: in 2 of the records a field begins with a quote";
+        assert!(told.stderr.contains(warning), "{args:?} {told:?}");
+        let untold = with_input(&here, &args, whole);
+        assert!(!untold.stderr.contains("quote"), "{args:?} {untold:?}");
+        let lines = with_input(&here, command, cut);
+        assert!(!lines.stderr.contains("quote"), "{args:?} {lines:?}");
+    }
+    let quiet = with_input(&here, &["dedup", "-q", "-f", "1", "-d", ","], cut);
+    assert_eq!(quiet.stderr, "");
+}
