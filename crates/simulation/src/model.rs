@@ -130,6 +130,12 @@ impl Model {
         self.put(name, Value::Forged);
     }
 
+    /// A key is as the server says.
+    pub fn put_as_said(&mut self, name: &str, value: Value, expires_at: Option<u64>) {
+        let key = Key { expires_at, value };
+        self.keys.insert(name.into(), Rc::new(key));
+    }
+
     fn put(&mut self, name: &str, value: Value) {
         let key = Key {
             expires_at: None,
@@ -265,7 +271,7 @@ impl Model {
                 self.shrink(key, now);
                 Ok(())
             }
-            Op::Config(..) | Op::Forge(..) | Op::Other(_) => Ok(()),
+            Op::Config(..) | Op::Forge(..) | Op::Extreme(..) | Op::Other(_) => Ok(()),
         }
     }
 

@@ -89,6 +89,8 @@ pub enum Op {
     ScanDump(String, String),
     /// SCANDUMP and LOADCHUNK under another key, with changes to the header.
     Forge(String, String, Vec<Change>),
+    /// A command on a key with a number at the end of a type's range. What it leaves is asked of the server.
+    Extreme(String, String),
     /// A command that changes no key.
     Other(&'static str),
 }
@@ -103,6 +105,12 @@ fn words(parts: &[&dyn fmt::Display]) -> Words {
         .iter()
         .map(|part| part.to_string().into_bytes())
         .collect()
+}
+
+/// The words of a line.
+pub fn words_of(line: &str) -> Words {
+    let words = line.split(' ');
+    words.map(|word| word.as_bytes().to_vec()).collect()
 }
 
 impl Shape {
@@ -240,10 +248,8 @@ impl Op {
             Op::ScanDump(from, to) | Op::Forge(from, to, _) => {
                 words(&[&"#", &"SCANDUMP", from, &"and LOADCHUNK as", to])
             }
-            Op::Other(line) => line
-                .split(' ')
-                .map(|word| word.as_bytes().to_vec())
-                .collect(),
+            Op::Extreme(_, line) => words_of(line),
+            Op::Other(line) => words_of(line),
         }
     }
 
@@ -270,13 +276,17 @@ impl Op {
             | Op::Advance(key, _)
             | Op::Clear(key)
             | Op::Merge(key, _)
-            | Op::Shrink(key, _) => vec![key],
+            | Op::Shrink(key, _)
+            | Op::Extreme(key, _) => vec![key],
         }
     }
 
     /// Whether it is a conversation of several commands.
     pub fn is_conversation(&self) -> bool {
-        matches!(self, Op::DumpRestore(..) | Op::ScanDump(..) | Op::Forge(..))
+        matches!(
+            self,
+            Op::DumpRestore(..) | Op::ScanDump(..) | Op::Forge(..) | Op::Extreme(..)
+        )
     }
 }
 

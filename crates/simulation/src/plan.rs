@@ -1,5 +1,6 @@
 //! The steps of a seed.
 
+mod extremes;
 mod incidents;
 mod stories;
 
@@ -148,6 +149,11 @@ impl Plan {
             big,
         };
         draw.put_incidents(&mut steps);
+        let mut draw = Draw {
+            random: Random(seed.rotate_left(16) ^ !seed),
+            big,
+        };
+        draw.put_extremes(&mut steps);
         steps.push(Step::Check);
         steps.push(Step::Restart(End::Stop));
         Plan {

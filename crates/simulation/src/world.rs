@@ -5,12 +5,14 @@
 //! - `owners`: readers, jobs and locks end with their owners
 //! - `bounds`: no command takes more memory than its kind may
 //! - `copies`: copies that take several requests
+//! - `extremes`: numbers at the ends of a type's range
 //! - `forged`: filters whose header a client has forged
 //! - `restart`: what is loaded after an end
 
 mod bounds;
 mod checks;
 mod copies;
+mod extremes;
 mod forged;
 mod owners;
 mod restart;
@@ -26,7 +28,7 @@ use everbloom_store::machine::Machine;
 use crate::crashing::CrashingDisk;
 use crate::machine::Simulated;
 use crate::model::{Model, is_refusal};
-use crate::op::{Op, Words};
+use crate::op::{Op, Words, words_of};
 use crate::plan::{CLIENTS, End, Fault, Plan, Step};
 use crate::server::{Connection, Instance, Progress, settings};
 
@@ -157,12 +159,6 @@ impl Request {
             Request::Exec(_) => vec![b"EXEC".to_vec()],
         }
     }
-}
-
-/// The words of a line.
-fn words_of(line: &str) -> Words {
-    let words = line.split(' ');
-    words.map(|word| word.as_bytes().to_vec()).collect()
 }
 
 impl World {
@@ -353,6 +349,7 @@ impl World {
         }
         match ops.iter().find(|op| op.is_conversation()) {
             Some(Op::Forge(from, to, changes)) => return self.load_forged(from, to, changes),
+            Some(Op::Extreme(key, line)) => return self.run_extreme(key, line),
             Some(op) => return self.converse(op),
             None => {}
         }
