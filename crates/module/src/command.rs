@@ -100,7 +100,11 @@ fn client_context() -> Context {
 /// The surroundings of a command that may change its key. What a primary has accepted, or the log,
 /// is not for its replica to refuse. Memory itself may run out all the same.
 fn write_context(call: Call<'_>) -> Context {
-    let is_obeyed = call.must_be_obeyed();
+    write_context_of(call.must_be_obeyed())
+}
+
+/// The surroundings of a change that must be obeyed, or of one by a client.
+pub(crate) fn write_context_of(is_obeyed: bool) -> Context {
     let mut context = match is_obeyed {
         true => Context::default(),
         false => client_context(),

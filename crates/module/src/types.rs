@@ -5,8 +5,9 @@ use std::ffi::c_int;
 
 use everbloom_commands::format::header;
 use everbloom_commands::format::value::{load, save, value_type};
-use everbloom_commands::{Filter, FilterKind, bf, cf};
+use everbloom_commands::{CommandError, Filter, FilterKind, bf, cf};
 
+use crate::command::write_context_of;
 use crate::config;
 use crate::info;
 use crate::raw::context::{LogLevel, clients_decide, log_without_call};
@@ -42,6 +43,10 @@ impl DataType for Stored {
         }
         match load(kind, loader, version, u64::MAX) {
             Ok(filter) => {
+                if let Err(error) = check_loaded(&filter) {
+                    loader.log(&format!("the filter is not restored: {error}"));
+                    return None;
+                }
                 let mut stored = Stored::new(filter);
                 windows::list(&mut stored, || loader.place());
                 watchlist::watch(&mut stored, true, || loader.place());
@@ -134,6 +139,11 @@ impl DataType for Stored {
         info::defragmented(defragmenter.counts());
         done
     }
+}
+
+/// Refuses a filter that a client restores with very many layers or tables.
+fn check_loaded(filter: &Filter) -> Result<(), CommandError> {
+    write_context_of(!clients_decide()).check_loaded(filter.kind(), filter.arrays())
 }
 
 /// Whether a change by a client must be one that RedisBloom can follow. What a primary or a log

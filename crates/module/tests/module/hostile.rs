@@ -276,3 +276,33 @@ fn check_stopped_start(file: &[u8], kind: &str) {
     assert!(log.contains(&why), "{kind}\n{log}");
     assert!(!log.contains("crashed by signal"), "{kind}\n{log}");
 }
+
+/// Each item of a later command takes a step for each table. A file may hold such a filter.
+#[test]
+fn a_client_loads_no_filter_of_very_many_tables() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&[]) else { return };
+    let mut client = host.client();
+    let (numbers, sizes) = ([0_u64, 1, 0, 1025], [1_u16; 3]);
+    let header: Vec<u8> = numbers
+        .into_iter()
+        .flat_map(u64::to_le_bytes)
+        .chain(sizes.into_iter().flat_map(u16::to_le_bytes))
+        .collect();
+    let load: &[&[u8]] = &[b"CF.LOADCHUNK", b"k", b"1", &header];
+    let refused = client.call(load);
+    assert_eq!(refused, Reply::error("Maximum expansions reached"));
+    client.ok("CONFIG SET bf.cf-max-expansions 1025");
+    assert_eq!(client.call(load), Reply::OK);
+    let payload = client.ok("DUMP k");
+    let payload = payload.as_bytes().unwrap();
+    let mut restore = |key: &[u8]| client.call(&[b"RESTORE", key, b"0", payload]);
+    assert_eq!(restore(b"taken"), Reply::OK);
+    let mut client = host.client();
+    client.ok("CONFIG SET bf.cf-max-expansions 32");
+    assert_eq!(restore(b"refused"), Reply::error("ERR Bad data format"));
+    client.ok("DEBUG RELOAD");
+    assert_eq!(client.number("EXISTS k taken refused"), 2);
+}
