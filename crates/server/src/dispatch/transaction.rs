@@ -1,4 +1,5 @@
-//! EXEC: locks all keys of the queued commands at once, in the order of the shards. So nobody sees half a transaction, and two transactions cannot deadlock.
+//! EXEC: locks all keys of the queued commands at once, in the order of the shards. So nobody sees
+//! half a transaction, and two transactions cannot deadlock.
 
 use std::collections::TryReserveError;
 use std::mem;
@@ -45,9 +46,11 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
         return Some(discarded(call, &error::out_of_memory()));
     }
     // While the keys of the commands are locked, no other client sees that they have run. So a
-    // change of a watched key from now on comes after them.
+    // change of a watched key from now on comes after them. Another client may have
+    // seen a watched key expired before, at a later time than that of this call.
     let watches = call.session.watches.as_ref();
-    if watches.is_some_and(|watches| watches.have_changed(call.now)) {
+    let now = || call.server.store.machine.now();
+    if watches.is_some_and(|watches| watches.have_changed(now())) {
         drop(locked);
         call.session.unwatch();
         return Some(Reply::NullArray);
@@ -178,4 +181,38 @@ fn footprint(call: &Call<'_>, queued: &[Queued]) -> Result<Footprint, TryReserve
         }
     }
     Ok(footprint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use everbloom_resp::Protocol;
+
+    use super::*;
+    use crate::native::testing::Bench;
+    use crate::session::Transaction;
+
+    /// The time of a call is older than that of another client which has seen the key gone.
+    #[test]
+    fn a_watched_key_that_expires_after_exec_has_read_the_time_has_changed() {
+        let mut bench = Bench::default();
+        bench.now.ms -= 1000;
+        assert_eq!(bench.run("SET a 1 PX 500"), Reply::OK);
+        for (watch, reply) in [("WATCH a", Some(Reply::NullArray)), ("WATCH b", None)] {
+            bench.run(watch);
+            bench.session.transaction = Some(Transaction::default());
+            let stats = Arc::clone(&bench.server.workers[0]);
+            let mut out = Vec::new();
+            let mut answers = Encoded {
+                out: &mut out,
+                protocol: Protocol::default(),
+                stats: &stats,
+                failed: 0,
+                lacks_memory: false,
+            };
+            let exec = |call: &mut Call<'_>| exec(call, &mut answers);
+            assert_eq!(bench.with_call_of("EXEC", exec), reply, "{watch}");
+        }
+    }
 }

@@ -127,6 +127,12 @@ impl Bench {
         self.now.clock += u32::try_from(ms / 1000).unwrap();
     }
 
+    /// Gives a call of a command without arguments to a function.
+    pub fn with_call_of<R>(&mut self, name: &str, work: impl FnOnce(&mut Call<'_>) -> R) -> R {
+        let args = [name.as_bytes()];
+        self.with_call(registry().find(args[0]).unwrap(), &args, work)
+    }
+
     fn with_call<R>(
         &mut self,
         command: &'static Registered,
