@@ -217,6 +217,7 @@ fn clients(page: &mut Page<'_>, server: &Server) -> fmt::Result {
     for (name, figure) in [
         ("connections", &stats.connections),
         ("rejected_connections", &stats.rejected_connections),
+        ("evicted_clients", &stats.evicted_clients),
         ("protocol_errors", &stats.protocol_errors),
     ] {
         page.put(&format!("everbloom_{name}_total"), load(figure))?;
