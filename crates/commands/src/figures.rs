@@ -104,7 +104,7 @@ pub fn kind_name(kind: FilterKind) -> &'static str {
 }
 
 /// A key as text: invalid text and invisible characters are escaped. Two different keys of at most
-/// [`SHOWN`] bytes have different texts.
+/// 100 bytes have different texts.
 pub fn label(key: &[u8]) -> String {
     let mut text = String::new();
     for chunk in key.get(..SHOWN).unwrap_or(key).utf8_chunks() {
