@@ -347,6 +347,7 @@ impl World {
         if self.clients[client].is_waiting() {
             return Ok(());
         }
+        self.mend_before_switch(ops)?;
         match ops.iter().find(|op| op.is_conversation()) {
             Some(Op::Forge(from, to, changes)) => return self.load_forged(from, to, changes),
             Some(Op::Extreme(key, line)) => return self.run_extreme(key, line),
@@ -369,12 +370,22 @@ impl World {
         self.run(client, ops.iter().cloned().map(Request::One).collect())
     }
 
+    /// A log that is switched off without one of its files is never whole again.
+    fn mend_before_switch(&mut self, ops: &[Op]) -> Verdict {
+        let switches = |op: &Op| matches!(op, Op::Config("appendonly", _));
+        match self.statements.is_log_removed() && ops.iter().any(switches) {
+            true => self.mend(),
+            false => Ok(()),
+        }
+    }
+
     fn transact(&mut self, client: usize, ops: &[Op]) -> Verdict {
         let fits = |op: &&Op| !op.is_conversation() && !matches!(op, Op::Other(_) | Op::Remove(..));
         let ops: Vec<Op> = ops.iter().filter(fits).cloned().collect();
         if self.clients[client].is_waiting() {
             return Ok(());
         }
+        self.mend_before_switch(&ops)?;
         let mut requests = vec![Request::Queued(vec![b"MULTI".to_vec()])];
         requests.extend(ops.iter().map(|op| Request::Queued(op.words())));
         requests.push(Request::Exec(ops));

@@ -1,6 +1,6 @@
 //! What operators, attackers and losses of power do between the steps of a seed.
 
-use super::{CLIENTS, Draw, Step};
+use super::{CLIENTS, Draw, Fault, Step};
 use crate::damage::Damage;
 use crate::op::{Family, Op};
 
@@ -15,8 +15,8 @@ impl Draw {
     }
 
     fn incident(&mut self) -> Vec<Step> {
-        match self.random.below(12) {
-            7.. => self.forged(),
+        match self.random.below(16) {
+            11.. => self.forged(),
             0..5 => vec![Step::Damage(self.damage())],
             // A transaction is the last but one in the log.
             5..7 => {
@@ -29,7 +29,27 @@ impl Draw {
                     Step::Damage(Damage::Flipped(0, self.random.below(1000), bit)),
                 ]
             }
+            7..9 => self.failed_save(),
+            _ => self.removed_log(),
         }
+    }
+
+    /// A snapshot fails, and there is room later.
+    fn failed_save(&mut self) -> Vec<Step> {
+        let save = self.random.pick(&["SAVE", "BGSAVE"]);
+        let full = Fault::Full(self.random.below(40) as u64);
+        vec![
+            Step::Log,
+            Step::Disk(full),
+            Step::Send(0, vec![Op::Other(save)]),
+            Step::Thread(0, 200),
+            Step::Disk(Fault::Heals),
+            Step::Send(1, vec![self.text_op()]),
+            Step::Pass(8000),
+            Step::Attend,
+            Step::Thread(0, 200),
+            Step::Send(1, vec![self.text_op()]),
+        ]
     }
 
     /// A client loads a filter with a forged header, and works with it.
@@ -86,6 +106,18 @@ impl Draw {
             (9, Family::Bloom) => Op::Clear(key),
             _ => Op::Other(self.random.pick(&["BGSAVE", "BGREWRITEAOF"])),
         }
+    }
+
+    /// A file of the log is removed, and some time passes.
+    fn removed_log(&mut self) -> Vec<Step> {
+        vec![
+            Step::Send(0, self.ops(3)),
+            Step::Remove(self.random.below(10)),
+            Step::Send(1, self.ops(3)),
+            Step::Pass(2000 + self.random.below(4000) as i64),
+            Step::Log,
+            Step::Send(2, self.ops(3)),
+        ]
     }
 
     fn damage(&mut self) -> Damage {

@@ -21,6 +21,9 @@ const SNAPSHOT: &str = "dump.rdb";
 /// After this time a file of the log that was removed is missed when the log's writer has its turn.
 const MISSED_MS: u64 = 2000;
 
+/// After this time a snapshot that has failed, and without which writes are refused, is tried again.
+const RETRY_MS: u64 = 7000;
+
 /// How often [`World::mend`] lets every thread go on.
 const MEND_ROUNDS: usize = 300;
 
@@ -101,6 +104,8 @@ pub(super) struct Statements {
     snapshot: Option<usize>,
     /// How many milliseconds passed since it was saved, or since the start.
     unsaved_ms: u64,
+    /// How many milliseconds ago a snapshot was begun or ended.
+    tried_ms: u64,
     /// Whether the log was switched off during the running rewrite, which then may end unwanted.
     switched_off: bool,
     /// How many milliseconds ago a file of the log was removed by somebody else, while one is missing.
@@ -141,6 +146,7 @@ impl Statements {
     pub(super) fn pass(&mut self, ms: i64) {
         let ms = u64::try_from(ms).unwrap_or(0);
         self.unsaved_ms += ms;
+        self.tried_ms += ms;
         self.removed_ms = self.removed_ms.map(|before| before + ms);
     }
 
@@ -196,7 +202,11 @@ impl World {
         if self.statements.reach_save_point(said.unsaved) && !said.save_failed {
             return Err("a save point is reached, and no snapshot is begun".into());
         }
-        Ok(())
+        let refuses = said.save_failed && !said.write_fails && said.refusal.is_some();
+        match refuses && self.statements.tried_ms > RETRY_MS {
+            true => Err("writes are refused until a snapshot is made, and none is begun".into()),
+            false => Ok(()),
+        }
     }
 
     /// What it says now.
@@ -249,6 +259,11 @@ impl World {
         }
         if said.saves > before.saves {
             known.unsaved_ms = 0;
+        }
+        if (said.saving, said.save_failed, said.saves)
+            != (before.saving, before.save_failed, before.saves)
+        {
+            known.tried_ms = 0;
         }
         let last = self.moments.len() - 1;
         if said.rewriting && !before.rewriting && !known.wants_log() {
@@ -410,6 +425,9 @@ impl World {
                 self.statements.switched_off |= to == "no";
             }
             self.statements.settings.insert(name, to.clone());
+        }
+        if matches!(op, Op::Other("SAVE")) {
+            self.statements.tried_ms = 0;
         }
         let was_refused = self.statements.said.refusal.is_some();
         let has_written = self.instance().server.store.journal.written() > self.statements.written;

@@ -482,3 +482,40 @@ fn a_torn_log_on_a_full_disk_leaves_no_file() {
     let torn = (0..40).map(|bytes| damaged(Damage::TornOnFullDisk(bytes)));
     check(&[], &torn.flatten().collect::<Vec<Step>>());
 }
+
+/// What was written to a file that had been removed was acknowledged, and gone with the process.
+#[test]
+fn a_file_of_the_log_that_is_removed_is_missed() {
+    for number in 0..3 {
+        let set = |key: &str| send(&[Op::Set(key.into(), b'x', 5)]);
+        let steps = [
+            set("s0"),
+            Step::Log,
+            Step::Remove(number),
+            set("s1"),
+            Step::Pass(2500),
+            Step::Log,
+            Step::Restart(End::Kill),
+        ];
+        check(&[], &steps);
+    }
+}
+
+/// A snapshot that failed refused all writes, though a log had them, and without a log it was not tried again.
+#[test]
+fn a_failed_snapshot_is_tried_again_or_refuses_nothing() {
+    for appendonly in ["yes", "no"] {
+        let steps = [
+            send(&[Op::Set("s0".into(), b'x', 5)]),
+            Step::Log,
+            Step::Disk(Fault::Full(0)),
+            send(&[Op::Other("SAVE")]),
+            Step::Disk(Fault::Heals),
+            Step::Pass(8000),
+            Step::Attend,
+            Step::Thread(0, 1000),
+            send(&[Op::Set("s0".into(), b'y', 5)]),
+        ];
+        play_with(&[("appendonly", appendonly), ("save", "60 5")], &[], &steps);
+    }
+}
