@@ -46,27 +46,28 @@ impl CheckedFiles {
         let Some((current, earlier)) = files.manifest.increments.split_last() else {
             return Ok(());
         };
-        self.check_current(persistence, current, log)?;
         let earlier = files.manifest.base.iter().chain(earlier);
-        self.check_earlier(persistence, earlier)?;
-        self.check_manifest(persistence, &files)
+        let checked = Self::check_current(persistence, current, log)
+            .and_then(|()| self.check_earlier(persistence, earlier))
+            .and_then(|()| self.check_manifest(persistence, &files));
+        match checked {
+            Err(Finding::Changed(what)) => Err(what),
+            Ok(()) | Err(Finding::Unknown) => Ok(()),
+        }
     }
 
     /// The file that is written must have its name, and exactly what was written.
     fn check_current(
-        &self,
         persistence: &Persistence,
         current: &FileInfo,
         log: &Log,
-    ) -> Result<(), String> {
+    ) -> Result<(), Finding> {
         let name = persistence.names.path(current);
         let named = status(persistence, &name)?;
-        let written = log
-            .file
-            .status()
-            .map_err(|error| unreadable(&name, &error))?;
+        let written = log.file.status().map_err(|error| finding(&name, &error))?;
         if !named.is_same_file(written) {
-            return Err(format!("{name} was replaced by another file"));
+            let what = format!("{name} was replaced by another file");
+            return Err(Finding::Changed(what));
         }
         match log.good_len() {
             Some(len) => check_len(&name, len, written.len),
@@ -78,7 +79,7 @@ impl CheckedFiles {
         &mut self,
         persistence: &Persistence,
         files: impl Iterator<Item = &'f FileInfo>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Finding> {
         let mut lengths = BTreeMap::new();
         for file in files {
             let name = persistence.names.path(file);
@@ -97,7 +98,7 @@ impl CheckedFiles {
         &mut self,
         persistence: &Persistence,
         files: &LogFiles,
-    ) -> Result<(), String> {
+    ) -> Result<(), Finding> {
         let name = persistence.names.manifest();
         let found = status(persistence, &name)?;
         if self.manifest == Some(found) {
@@ -105,39 +106,83 @@ impl CheckedFiles {
         }
         let on_disk = match Manifest::read(&*persistence.storage, &persistence.names) {
             Ok(on_disk) => on_disk,
-            // For example no free file descriptor. The next check tries again.
-            Err(ReadManifestError::Storage { .. }) => return Ok(()),
-            Err(problem) => return Err(format!("the manifest was changed: {problem}")),
+            Err(ReadManifestError::Storage { .. }) => return Err(Finding::Unknown),
+            Err(problem) => {
+                let what = format!("the manifest was changed: {problem}");
+                return Err(Finding::Changed(what));
+            }
         };
         let is_named = |file: &&FileInfo| on_disk.files().any(|other| other == *file);
         if let Some(missing) = files.manifest.files().find(|file| !is_named(file)) {
-            return Err(format!(
+            return Err(Finding::Changed(format!(
                 "{name} was changed, and does not name {}",
                 missing.name
-            ));
+            )));
         }
         self.manifest = Some(found);
         Ok(())
     }
 }
 
-fn status(persistence: &Persistence, name: &str) -> Result<FileStatus, String> {
+/// Why a check ended early.
+enum Finding {
+    /// A file is not as the server has left it.
+    Changed(String),
+    /// The files could not be looked at, for example without a free file descriptor. The next check
+    /// tries again.
+    Unknown,
+}
+
+fn status(persistence: &Persistence, name: &str) -> Result<FileStatus, Finding> {
     let status = persistence.storage.status(name);
-    status.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!("{name} was removed or renamed"),
-        _ => unreadable(name, &error),
-    })
+    status.map_err(|error| finding(name, &error))
 }
 
-fn unreadable(name: &str, error: &io::Error) -> String {
-    format!("{name} cannot be found any more: {error}")
+/// What an error of `stat` says about a file.
+fn finding(name: &str, error: &io::Error) -> Finding {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            Finding::Changed(format!("{name} was removed or renamed"))
+        }
+        ErrorKind::StaleNetworkFileHandle => {
+            Finding::Changed(format!("{name} cannot be found any more: {error}"))
+        }
+        _ => Finding::Unknown,
+    }
 }
 
-fn check_len(name: &str, written: u64, found: u64) -> Result<(), String> {
+fn check_len(name: &str, written: u64, found: u64) -> Result<(), Finding> {
     match found == written {
         true => Ok(()),
-        false => Err(format!(
+        false => Err(Finding::Changed(format!(
             "{name} was changed: {written} bytes were written, and it has {found}"
-        )),
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lost AOF refuses writes and is rewritten. An error that passes must not cause that.
+    #[test]
+    fn only_an_error_that_proves_a_change_is_one() {
+        let proves = |kind| matches!(finding("f", &io::Error::from(kind)), Finding::Changed(_));
+        for kind in [
+            ErrorKind::NotFound,
+            ErrorKind::NotADirectory,
+            ErrorKind::StaleNetworkFileHandle,
+        ] {
+            assert!(proves(kind), "{kind}");
+        }
+        for kind in [
+            ErrorKind::PermissionDenied,
+            ErrorKind::Interrupted,
+            ErrorKind::OutOfMemory,
+            ErrorKind::TimedOut,
+            ErrorKind::Other,
+        ] {
+            assert!(!proves(kind), "{kind}");
+        }
     }
 }
