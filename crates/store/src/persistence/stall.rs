@@ -10,6 +10,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::directory::Persistence;
+use crate::health::Cause;
 use crate::store::Store;
 
 /// A write or an fsync that takes longer than this is a stall.
@@ -46,11 +47,11 @@ impl Store {
         })
     }
 
-    /// How long the disk has stalled, if it has. A log that fails is no stall: writes are refused
-    /// then.
+    /// How long the disk has stalled, if it has. A log that gives an error is no stall.
     pub fn disk_stall(&self) -> Option<Duration> {
         let wait = self.log_wait();
-        (wait > STALL && !self.health.is_log_failing()).then_some(wait)
+        let fails = self.health.has(Cause::LogFailing) || self.health.has(Cause::LogMissing);
+        (wait > STALL && !fails).then_some(wait)
     }
 }
 
@@ -122,7 +123,6 @@ mod tests {
 
     use super::*;
     use crate::clock::Now;
-    use crate::health::Cause;
     use crate::machine::{Machine, Running, System, Work};
     use crate::settings::Settings;
 
@@ -268,5 +268,15 @@ mod tests {
         store.health.set(Cause::LogFailing, true);
         assert_eq!(look_for(&store, 50), [""; 0]);
         assert_eq!(store.log_wait(), Duration::from_millis(4900));
+    }
+    #[test]
+    fn a_stall_goes_on_while_too_much_waits() {
+        let store = logging();
+        change(&store);
+        assert_eq!(look_for(&store, 30).len(), 1);
+        store.health.set(Cause::LogBehind, true);
+        assert_eq!(look_for(&store, 50), [""; 0]);
+        store.journal.set_written(store.journal.end());
+        assert_eq!(look_for(&store, 5).len(), 1);
     }
 }
