@@ -90,7 +90,8 @@ fn has_passed(store: &Store, since: &AtomicU64, seconds: u64) -> bool {
 }
 
 /// Whether a save point is reached, or a failed snapshot is to be tried again. If a log holds
-/// everything, that waits for the next save point: another try would take the log's room.
+/// everything, that waits for the next save point: another try would take the log's room. So would
+/// one before a lost log is rewritten.
 fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) -> bool {
     let figures = &persistence.figures;
     let changes = store.journal.changes() - figures.saved_changes.load(Relaxed);
@@ -98,7 +99,8 @@ fn save_is_due(store: &Store, persistence: &Persistence, settings: &Settings) ->
     let reached = |&(after, most): &(u64, u64)| {
         changes >= most && has_passed(store, &figures.saved_at, after)
     };
-    rested(store, &figures.save) && (store.lacks_snapshot(settings) || points.any(reached))
+    let failed = store.lacks_snapshot(settings) && !persistence.is_lost();
+    rested(store, &figures.save) && (failed || points.any(reached))
 }
 
 fn log_is_lost(store: &Store, persistence: &Persistence) -> bool {
