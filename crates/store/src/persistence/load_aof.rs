@@ -132,16 +132,14 @@ impl DataLoader<'_> {
         let start = Read::by_ref(&mut input).take(5).read_to_end(&mut magic);
         start.map_err(LoadError::io(file))?;
         let is_rdb = rdb::MAGIC.iter().any(|known| magic == known[..]);
-        if format == Some(BaseFormat::Rdb) && !is_rdb {
-            let found = match magic.is_empty() {
-                true => "an empty file".into(),
-                false => format!("\"{}\"", magic.escape_ascii()),
-            };
+        // Redis leaves a base of commands with this name if `aof-use-rdb-preamble` is switched on
+        // during a rewrite. One of an empty database would be like a file that lost its bytes.
+        if format == Some(BaseFormat::Rdb) && magic.is_empty() {
             return Err(LoadError::Log(aof::ReadError::Damaged {
                 file: file.into(),
                 offset: 0,
-                expected: "an RDB file".into(),
-                found,
+                expected: "an RDB file or commands".into(),
+                found: "an empty file".into(),
             }));
         }
         let input = io::Cursor::new(magic).chain(input);

@@ -329,6 +329,22 @@ fn a_base_of_commands_may_be_empty_and_never_torn() {
     with_base_of_commands(dir.path(), name, &text[..50]);
     let file = log_file(dir.path(), ".base.aof");
     assert_refused(logging(dir.path()), &file, "torn");
+    // Redis leaves this if `aof-use-rdb-preamble` is switched on during a rewrite.
+    let name = "appendonly.aof.1.base.rdb";
+    let dir = tempdir().unwrap();
+    with_base_of_commands(dir.path(), name, text);
+    let (_running, mut client) = start(logging(dir.path()));
+    assert_eq!(client.line("DBSIZE"), Reply::Integer(2));
+    for len in [0, 1, 50] {
+        let dir = tempdir().unwrap();
+        with_base_of_commands(dir.path(), name, &text[..len]);
+        let file = log_file(dir.path(), ".base.rdb");
+        assert_refused(
+            logging(dir.path()),
+            &file,
+            &format!("{len} bytes of commands"),
+        );
+    }
     // An old-style log was being written before it became the base.
     let dir = tempdir().unwrap();
     with_base_of_commands(dir.path(), "appendonly.aof", &text[..50]);
