@@ -41,6 +41,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// With `everysec`, the time from one fsync to the next.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long a check of the files waits for the running write or fsync.
+const CHECK_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Why a log is lost for which there was no memory.
 const NO_MEMORY: &str = "there was no memory to record a change";
 
@@ -96,10 +99,12 @@ pub fn write_waiting(store: &Store, persistence: &Persistence) -> bool {
 }
 
 /// Looks whether the AOF's files are still those that were written. If not, writes are refused until
-/// it is rewritten from memory.
+/// it is rewritten from memory. Skipped if a write or fsync does not return: a stop must not wait for
+/// a disk that hangs.
 pub fn check_files(store: &Store) {
     if let Some(persistence) = store.persistence()
-        && let Some(writer) = &mut *persistence.writer.lock()
+        && let Some(mut writer) = persistence.writer.try_lock_for(CHECK_PATIENCE)
+        && let Some(writer) = &mut *writer
     {
         writer.check_files(Shared { store, persistence });
     }
