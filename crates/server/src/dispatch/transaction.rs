@@ -8,7 +8,7 @@ use std::time::Instant;
 use everbloom_commands::Answers;
 use everbloom_commands::flags::{CHANGES_SETTINGS, WRITE};
 use everbloom_resp::Reply;
-use everbloom_store::keyspace::Footprint;
+use everbloom_store::keyspace::{Footprint, Watches};
 use tracing::warn;
 
 use super::admission::{lacks_memory_for_names, refused_for_memory, refused_now};
@@ -20,15 +20,29 @@ use crate::error;
 use crate::locked::Locked;
 use crate::native::table::registry;
 use crate::reply_limit::{self, REPLY_TOO_LARGE};
-use crate::session::{Queued, Session};
+use crate::session::{Queued, Session, Transaction};
 
 /// Runs the commands queued since MULTI. Returns the reply if none of them ran.
 pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
     let Some(transaction) = call.session.transaction.take() else {
         return Some(Reply::error("ERR EXEC without MULTI"));
     };
+    // A queued UNWATCH finds none: to end a watch locks a shard, and all shards are locked then.
+    let watches = call.session.watches.take();
+    let reply = run_unless_changed(call, &transaction, watches.as_ref(), answers);
+    if let Some(watches) = watches {
+        watches.end();
+    }
+    reply
+}
+
+fn run_unless_changed(
+    call: &mut Call<'_>,
+    transaction: &Transaction,
+    watches: Option<&Watches>,
+    answers: &mut Encoded<'_>,
+) -> Option<Reply> {
     if transaction.aborted {
-        call.session.unwatch();
         let text = "EXECABORT Transaction discarded because of previous errors.";
         return Some(Reply::error(text));
     }
@@ -37,28 +51,27 @@ pub fn exec(call: &mut Call<'_>, answers: &mut Encoded<'_>) -> Option<Reply> {
     if let Some(reason) = refused {
         return Some(discarded(call, &reason));
     }
-    let Ok(footprint) = footprint(call, queued) else {
+    let Ok(mut footprint) = footprint(call, queued) else {
         return Some(discarded(call, &error::out_of_memory()));
     };
+    // Two clients that each watch what the other one changes must not both find no change.
+    if let Some(watches) = watches {
+        footprint.extend(watches.footprint());
+    }
     let mut locked = Locked::lock(call.server, footprint, call.now);
     if !locked.record.reserve_bytes(transaction.bytes) {
         drop(locked);
         return Some(discarded(call, &error::out_of_memory()));
     }
-    // While the keys of the commands are locked, no other client sees that they have run. So a
-    // change of a watched key from now on comes after them. Another client may have
-    // seen a watched key expired before, at a later time than that of this call.
-    let watches = call.session.watches.as_ref();
+    // Another client may have seen a watched key expired before, at a later time than that of this
+    // call.
     let now = || call.server.store.machine.now();
     if watches.is_some_and(|watches| watches.have_changed(now())) {
-        drop(locked);
-        call.session.unwatch();
         return Some(Reply::NullArray);
     }
     run_all(call, queued, &mut locked, answers);
     let writes = rows(queued).any(|(row, _)| row.flags.has(WRITE));
     locked.commit(call.session, writes);
-    call.session.unwatch();
     None
 }
 
@@ -191,7 +204,6 @@ mod tests {
 
     use super::*;
     use crate::native::testing::Bench;
-    use crate::session::Transaction;
 
     /// The time of a call is older than that of another client which has seen the key gone.
     #[test]

@@ -62,6 +62,7 @@ fn reset(call: &mut Call<'_>) -> Result<Reply, Reply> {
     session.db = 0;
     session.protocol = Protocol::Resp2;
     session.authenticated = call.settings.requirepass.is_empty();
+    session.client.set_no_evict(false);
     let mut state = session.client.state.lock();
     state.name.clear();
     state.resp = 2;

@@ -103,7 +103,7 @@ fn keep(
 }
 
 fn unwatch(call: &mut Call<'_>) -> Result<Reply, Reply> {
-    // Inside a transaction it is queued, and EXEC drops the watches before it runs.
+    // Inside a transaction it is queued, and EXEC has taken the watches before it runs.
     call.session.unwatch();
     Ok(Reply::OK)
 }

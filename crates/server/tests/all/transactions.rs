@@ -2,6 +2,7 @@
 //! half a transaction.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -70,6 +71,27 @@ const SCENES: &[&[(usize, &str)]] = &[
         (0, "SET b 1"),
         (0, "EXEC"),
         (0, "GET b"),
+    ],
+    // A queued UNWATCH ends no watch of its own EXEC, and of no later one.
+    &[
+        (0, "WATCH a"),
+        (0, "MULTI"),
+        (0, "SET a 1"),
+        (0, "UNWATCH"),
+        (0, "EXEC"),
+        (1, "SET a 2"),
+        (0, "MULTI"),
+        (0, "GET a"),
+        (0, "EXEC"),
+    ],
+    &[
+        (0, "WATCH a"),
+        (1, "SET a 1"),
+        (0, "MULTI"),
+        (0, "UNWATCH"),
+        (0, "FLUSHALL"),
+        (0, "EXEC"),
+        (0, "GET a"),
     ],
     // Watched keys that others change, make, remove, or leave alone.
     &[
@@ -413,5 +435,38 @@ fn nobody_sees_half_a_transaction() {
             });
         }
         writer.join().unwrap();
+    });
+}
+
+/// Each client sets its own key only if the other one's is not set. Both must not succeed.
+#[test]
+fn of_two_that_watch_what_the_other_sets_one_at_most_succeeds() {
+    const ROUNDS: usize = 3000;
+    let running = server(Settings {
+        io_threads: 4,
+        ..Settings::default()
+    });
+    let meet = Barrier::new(2);
+    let set = [AtomicBool::new(false), AtomicBool::new(false)];
+    thread::scope(|scope| {
+        for who in 0..2 {
+            let (running, meet, set) = (&running, &meet, &set);
+            scope.spawn(move || {
+                let mut client = Client::of(running);
+                for round in 0..ROUNDS {
+                    client.line(&format!("WATCH {}:{round}", 1 - who));
+                    let is_free = client.line(&format!("EXISTS {}:{round}", 1 - who));
+                    client.line("MULTI");
+                    client.line(&format!("SET {who}:{round} 1"));
+                    meet.wait();
+                    let ran = client.line("EXEC") != Reply::NullArray;
+                    set[who].store(is_free == Reply::Integer(0) && ran, Ordering::Relaxed);
+                    meet.wait();
+                    let both = set.iter().all(|it| it.load(Ordering::Relaxed));
+                    assert!(!both, "both in round {round}");
+                    meet.wait();
+                }
+            });
+        }
     });
 }

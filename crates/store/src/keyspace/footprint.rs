@@ -45,6 +45,17 @@ impl Footprint {
         }
     }
 
+    /// Adds the shards of another footprint.
+    pub fn extend(&mut self, other: &Footprint) {
+        match (&mut *self, other) {
+            (Footprint::Shards(shards), Footprint::Shards(more)) => {
+                shards.extend_from_slice(more);
+                sort(shards);
+            }
+            _ => *self = Footprint::Whole,
+        }
+    }
+
     /// Locks it for reading.
     #[inline]
     pub fn read(mut self, keyspace: &Keyspace, now: Now) -> ReadLocks<'_> {

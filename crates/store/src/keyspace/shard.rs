@@ -110,6 +110,10 @@ impl Shard {
             if watchers.is_empty() {
                 self.watched.remove(id);
             }
+            // A long list is rare, and its room would never be used again.
+            if self.watched.is_empty() {
+                self.watched.shrink_to(64);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use everbloom::host::memory;
 use everbloom_files::OutOfMemory;
 
 use super::entry::Entry;
+use super::footprint::Footprint;
 use super::shard::WatchedKey;
 use super::sharded::Keyspace;
 use crate::clock::Now;
@@ -22,6 +23,7 @@ const SHARED_WATCH_BYTES: usize = 96;
 pub struct Watches {
     keyspace: Arc<Keyspace>,
     keys: Vec<WatchedKey>,
+    footprint: Footprint,
     bytes: usize,
     changed: Arc<AtomicBool>,
     /// When the first of the keys expires. Another expiry of a key is a change of the key.
@@ -34,6 +36,7 @@ impl Watches {
         Watches {
             keyspace: Arc::clone(keyspace),
             keys: Vec::new(),
+            footprint: Footprint::none(),
             bytes: 0,
             changed: Arc::default(),
             expires_at: u64::MAX,
@@ -61,6 +64,7 @@ impl Watches {
             self.expires_at = self.expires_at.min(at);
         }
         drop(shard);
+        self.footprint.add(key);
         self.bytes += bytes_of(&watched);
         self.keys.push(watched);
         Ok(())
@@ -69,6 +73,12 @@ impl Watches {
     /// Whether a key was changed or has expired since its watch began.
     pub fn have_changed(&self, now: Now) -> bool {
         self.changed.load(Ordering::Acquire) || self.expires_at <= now.ms
+    }
+
+    /// The shards of the keys. While they are locked, no other client changes a key or sees that it
+    /// was not changed.
+    pub fn footprint(&self) -> &Footprint {
+        &self.footprint
     }
 
     /// How many keys there are.
