@@ -4,7 +4,7 @@ use everbloom_dev::{Random, corpus::work_with};
 use everbloom_resp::Reply;
 
 use crate::golden::envelope;
-use crate::support::{Client, Host, from_redis_7};
+use crate::support::{Client, Host, from_redis_7, set};
 
 /// The layouts, and cuckoo filters; each with the type of its values.
 const KINDS: [(&str, &str); 3] = [
@@ -294,14 +294,14 @@ fn a_client_loads_no_filter_of_very_many_tables() {
     let load: &[&[u8]] = &[b"CF.LOADCHUNK", b"k", b"1", &header];
     let refused = client.call(load);
     assert_eq!(refused, Reply::error("Maximum expansions reached"));
-    client.ok("CONFIG SET bf.cf-max-expansions 1025");
+    set(&mut client, "cf-max-expansions", "1025");
     assert_eq!(client.call(load), Reply::OK);
     let payload = client.ok("DUMP k");
     let payload = payload.as_bytes().unwrap();
     let mut restore = |key: &[u8]| client.call(&[b"RESTORE", key, b"0", payload]);
     assert_eq!(restore(b"taken"), Reply::OK);
     let mut client = host.client();
-    client.ok("CONFIG SET bf.cf-max-expansions 32");
+    set(&mut client, "cf-max-expansions", "32");
     assert_eq!(restore(b"refused"), Reply::error("ERR Bad data format"));
     client.ok("DEBUG RELOAD");
     assert_eq!(client.number("EXISTS k taken refused"), 2);
