@@ -160,11 +160,6 @@ pub(crate) fn redisbloom_compatible() -> bool {
 
 /// Registers the settings, with the values that [`read_arguments`] found. An error is for the log.
 pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
-    if host::follow::<Memory>(context) {
-        Memory::settings_changed(context);
-    } else if let Some(machine) = memory_info(context).and_then(|memory| memory.machine) {
-        MACHINE.store(machine, Relaxed);
-    }
     if !host::available() {
         return Ok(());
     }
@@ -202,6 +197,16 @@ pub(crate) fn register(context: &HostContext<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Reads how much memory there is, now and whenever the host's settings change. Nothing may fail
+/// after it: a host keeps calling a module that failed to load.
+pub(crate) fn follow_memory(context: &HostContext<'_>) {
+    if host::follow::<Memory>(context) {
+        Memory::settings_changed(context);
+    } else if let Some(machine) = memory_info(context).and_then(|memory| memory.machine) {
+        MACHINE.store(machine, Relaxed);
+    }
 }
 
 /// How much memory there is, whatever the host's settings become.

@@ -41,6 +41,7 @@ impl Module for Bloom {
         }
         entry::register_info::<Bloom>(context);
         config::register(context)?;
+        config::follow_memory(context);
         let line = format!("everbloom {} is loaded", env!("CARGO_PKG_VERSION"));
         context.log(LogLevel::Notice, &line);
         Ok(())

@@ -447,6 +447,40 @@ fn a_load_that_failed_can_be_repeated() {
     assert_eq!(client.number("BF.EXISTS g x"), 1);
 }
 
+/// The host does not forget what a module that failed to load has asked it to tell.
+#[test]
+fn a_load_with_a_wrong_setting_can_be_repeated() {
+    if !from_redis_7() {
+        return;
+    }
+    let program = host_program().unwrap();
+    let bare = !is_valkey(&program) && version(&program) >= (8, 0);
+    let name = if bare {
+        "bf-initial-size"
+    } else {
+        "bf.bf-initial-size"
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("redis.conf");
+    std::fs::write(file, "enable-module-command yes\n").unwrap();
+    let host = Host::on_file(dir, &program);
+    let mut client = host.client();
+    let load = format!("MODULE LOADEX {} CONFIG {name}", module().display());
+    for _ in 0..2 {
+        client.error(&format!("{load} 0"));
+        client.ok("CONFIG SET maxmemory 1gb");
+        client.ok("PING");
+    }
+    client.ok(&format!("{load} 77"));
+    client.ok("BF.ADD f x");
+    let capacity = elements(client.ok("BF.INFO f CAPACITY"));
+    assert_eq!(capacity, [Reply::Integer(77)]);
+    // Loaded, it is told.
+    client.ok("CONFIG SET maxmemory 60mb");
+    let refused = client.error("BF.RESERVE large 0.01 750000000");
+    assert!(refused.contains("memory"), "{refused}");
+}
+
 /// With a policy of eviction the host would remove every key for such a filter.
 #[test]
 fn a_filter_may_not_be_larger_than_the_memory_of_the_host() {
