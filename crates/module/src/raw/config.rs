@@ -120,8 +120,9 @@ pub(crate) struct Alias {
 
 #[derive(Default)]
 struct AliasState {
-    /// The value that the setting has as its default.
+    /// The value that the setting has as its default, and how the host knows it.
     default: u64,
+    default_text: String,
     used: Option<AliasUse>,
     /// The text that the host reads.
     shown: Option<OwnedStr>,
@@ -148,6 +149,7 @@ impl Alias {
             setting,
             state: Mutex::new(AliasState {
                 default: 0,
+                default_text: String::new(),
                 used: None,
                 shown: None,
                 conflict: None,
@@ -166,8 +168,11 @@ impl Alias {
 
     /// Registers it, after its setting, whose value is the default.
     pub(crate) fn register(&'static self, context: &HostContext<'_>) -> bool {
-        self.state().default = self.setting.value();
-        register_text(self, context, self.name, &self.setting.text(), false)
+        let (default, text) = (self.setting.value(), self.setting.text());
+        let registered = register_text(self, context, self.name, &text, false);
+        let mut state = self.state();
+        (state.default, state.default_text) = (default, text);
+        registered
     }
 }
 
@@ -218,6 +223,9 @@ impl HostText for Alias {
                 setting.put_text(name, before.as_bytes())?;
             }
         }
+        // The host undoes a refused change by setting the last text of this name again.
+        let last = state.used.take().filter(|used| used.value == value);
+        let before = last.map_or(before, |used| used.before);
         let value = setting.value();
         // The default needs no name in the file.
         state.used = (value != state.default).then_some(AliasUse { value, before });
@@ -226,8 +234,12 @@ impl HostText for Alias {
 
     fn shown(&self) -> *mut Str {
         let (mut state, setting) = (self.state(), self.setting);
-        let has_text = state.used.is_some() || setting.value() == state.default;
-        state.shown = has_text.then(|| OwnedStr::new(setting.text().as_bytes()));
+        let text = match state.used {
+            Some(_) => Some(setting.text()),
+            // Another spelling of the default would be written to the file.
+            None => (setting.value() == state.default).then(|| state.default_text.clone()),
+        };
+        state.shown = text.map(|text| OwnedStr::new(text.as_bytes()));
         state.shown.as_ref().map_or(null_mut(), |text| text.0)
     }
 }

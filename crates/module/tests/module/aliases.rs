@@ -78,6 +78,18 @@ fn a_rewrite_writes_each_setting_once() {
 }
 
 #[test]
+fn a_rewrite_writes_no_alias_for_another_spelling_of_the_default() {
+    let Some((mut host, prefix)) = on_lines(&["bf-error-rate 1e-2"]) else {
+        return;
+    };
+    for _ in 0..2 {
+        assert_eq!(rewritten(&host), [format!("{prefix}bf-error-rate 1e-2")]);
+        host.restart("NOSAVE");
+    }
+    assert_eq!(setting(&mut host.client(), "bloom-fp-rate"), "0.01");
+}
+
+#[test]
 fn a_rewrite_writes_an_alias_that_the_operator_used() {
     let lines = ["bloom-fp-rate 0.002", "bloom-memory-usage-limit 2mb"];
     let Some((mut host, prefix)) = on_lines(&lines) else {
@@ -144,6 +156,23 @@ fn two_names_with_different_values_are_a_warning() {
     assert!(rewritten(&host).contains(&"bf.bloom-capacity 500".to_owned()));
     host.restart("NOSAVE");
     assert_eq!(host.log().matches("one setting").count(), 1);
+}
+
+/// An empty text takes the alias back, and brings no refused value.
+#[test]
+fn an_alias_that_is_taken_back_leaves_the_value_before_it() {
+    let Some((host, prefix)) = on_lines(&["bf-initial-size 500"]) else {
+        return;
+    };
+    let mut client = host.client();
+    client.ok("CONFIG SET bf.bloom-capacity 700");
+    client.error(&format!(
+        "CONFIG SET bf.bloom-capacity 900 {prefix}bf-error-rate 2"
+    ));
+    assert_eq!(setting(&mut client, "bf-initial-size"), "700");
+    let empty = ["CONFIG", "SET", "bf.bloom-capacity", ""];
+    assert_eq!(client.call(&empty), Reply::OK);
+    assert_eq!(setting(&mut client, "bf-initial-size"), "500");
 }
 
 #[test]
