@@ -197,6 +197,8 @@ struct Passed<'a> {
     changed: bool,
     /// Whether the request itself was passed on.
     repeated: bool,
+    /// Whether a window has begun a generation.
+    advanced: bool,
     /// Whether the host refused a command for its replicas.
     refused: bool,
 }
@@ -210,6 +212,7 @@ impl Changes for Passed<'_> {
     fn replace(&mut self, commands: &[&[&[u8]]]) {
         self.changed = true;
         for command in commands {
+            self.advanced |= command.first() == Some(&b"BF.ADVANCE".as_slice());
             self.refused |= !self.host.replicate(command);
         }
     }
@@ -279,6 +282,7 @@ fn write<F: Family>(
         host: call,
         changed: false,
         repeated: false,
+        advanced: false,
         refused: false,
     };
     let Some(mut key) = Key::open_to_write(host, name) else {
@@ -336,7 +340,9 @@ fn write<F: Family>(
     if added {
         host.notify(c"bloom.add", name);
     }
-    if let Some(event) = row.event.filter(|_| changes.changed) {
-        host.notify(event, name);
+    match row.event {
+        Some(event) if changes.changed => host.notify(event, name),
+        None if changes.advanced => host.notify(c"bloom.advance", name),
+        _ => {}
     }
 }

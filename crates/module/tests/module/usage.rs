@@ -1,8 +1,10 @@
 //! What users do with keys, around the commands and between them.
 
-use everbloom::Layout;
 use everbloom::host::LayeredFilter;
+use everbloom::{Layout, Span};
 use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
+use everbloom_files::Value;
+use everbloom_files::rdb::dump;
 use everbloom_resp::Reply;
 
 use crate::support::{
@@ -543,6 +545,34 @@ fn events_are_published() {
             .map(|event| ((*event).to_owned(), key.clone()))
             .collect();
         assert_eq!(events(&host, line), wanted, "{line}");
+    }
+}
+
+#[test]
+fn an_add_that_begins_a_generation_publishes_it() {
+    if !from_redis_7() {
+        return;
+    }
+    let Some(host) = Host::start(&["--notify-keyspace-events", "Eg"]) else {
+        return;
+    };
+    let mut client = host.client();
+    let time = elements(client.ok("TIME"));
+    let hour_ago = (text_of(&time[0]).parse::<u64>().unwrap() - 3600) * 1000;
+    // Generations of half an hour, none of which is to be forgotten before the add.
+    let builder = LayeredFilter::builder().capacity(100);
+    let span = Span::Ticks(2 * 3_600_000);
+    let filter = builder.window(span, 4, hour_ago).build().unwrap();
+    let payload = dump(&Value::Filter(filter.into()), true, usize::MAX).unwrap();
+    for add in ["BF.ADD w b", "BF.MADD w b", "BF.INSERT w ITEMS b"] {
+        client.ok("FLUSHALL");
+        let words: [&[u8]; 4] = [b"RESTORE", b"w", b"0", &payload];
+        assert_eq!(client.call(&words), Reply::OK);
+        let advance = ("bloom.advance".to_owned(), "w".to_owned());
+        assert!(events(&host, add).contains(&advance), "{add}");
+        // The generation has begun.
+        let added = ("bloom.add".to_owned(), "w".to_owned());
+        assert_eq!(events(&host, "BF.ADD w c"), [added], "{add}");
     }
 }
 
