@@ -34,7 +34,12 @@ pub fn shown(argument: &[u8]) -> String {
 
 /// An unknown subcommand.
 pub fn unknown_subcommand(word: &[u8], container: &str) -> Reply {
-    if container == "acl" && !word.eq_ignore_ascii_case(b"help") {
+    const ACL: [&str; 11] = [
+        "cat", "deluser", "dryrun", "genpass", "getuser", "list", "load", "log", "save", "setuser",
+        "users",
+    ];
+    let is_of_redis = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    if container == "acl" && ACL.into_iter().any(is_of_redis) {
         return Reply::error(
             "ERR this server has one user: for others, load the everbloom module in Valkey or \
              Redis",

@@ -37,7 +37,7 @@ fn batches(seed: u64) -> impl Iterator<Item = (bool, Vec<Op>)> {
     batches.map(|(together, ops)| {
         let ops = ops
             .into_iter()
-            .filter(|op| !matches!(op, Op::Config(..) | Op::Other(_)));
+            .filter(|op| !matches!(op, Op::Config(..) | Op::Other(_) | Op::Extreme(..)));
         let ops = ops
             .map(without_clock)
             .filter(move |op| !together || !op.is_conversation());

@@ -176,7 +176,11 @@ fn check_damaged_headers(client: &mut Client, family: &str) {
     let mut taken = 0;
     let refusals: &[&str] = match family {
         "BF" => &["ERR received bad data"],
-        _ => &["Invalid header", "Couldn't create filter!"],
+        _ => &[
+            "Invalid header",
+            "Couldn't create filter!",
+            "Maximum expansions reached",
+        ],
     };
     let load = format!("{family}.LOADCHUNK");
     let header = client.ok(&format!("{family}.SCANDUMP grown 0"));
