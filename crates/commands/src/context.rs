@@ -52,6 +52,16 @@ impl Context {
         self.max_filter_bytes.min(self.free_bytes)
     }
 
+    /// The most tables of a cuckoo filter that a client loads, or makes by adding. What a log or a
+    /// primary brings was accepted before.
+    pub(crate) fn most_tables(&self) -> usize {
+        let configured = usize::try_from(self.cuckoo.max_expansions).unwrap_or(usize::MAX);
+        match self.clock() {
+            Some(_) => configured.max(LOADED_TABLES),
+            None => usize::MAX,
+        }
+    }
+
     /// Refuses a filter that a client loads with more layers or tables than filters that grow here
     /// ever have: every item of a command takes a step for each. What a log or a primary brings was
     /// accepted before.
@@ -61,10 +71,7 @@ impl Context {
     /// [`CommandError::TooManyLayers`], [`CommandError::MaxExpansions`]
     pub fn check_loaded(&self, kind: FilterKind, arrays: usize) -> Result<(), CommandError> {
         let (most, error) = match kind {
-            FilterKind::Cuckoo => {
-                let tables = usize::try_from(self.cuckoo.max_expansions).unwrap_or(usize::MAX);
-                (tables.max(LOADED_TABLES), CommandError::MaxExpansions)
-            }
+            FilterKind::Cuckoo => (self.most_tables(), CommandError::MaxExpansions),
             FilterKind::Bloom(_) | FilterKind::Valkey => {
                 (MAX_LOADED_LAYERS, CommandError::TooManyLayers)
             }

@@ -5,7 +5,8 @@ use everbloom::host::Limit;
 /// The most layers of a Bloom filter that a client loads. One that grows by itself stays far below.
 pub const MAX_LOADED_LAYERS: usize = 16_384;
 
-/// The tables of a cuckoo filter that a client may load always, whatever `cf-max-expansions` says.
+/// The tables of a cuckoo filter that a client may load, or make in one request, whatever
+/// `cf-max-expansions` says.
 pub(crate) const LOADED_TABLES: usize = 1024;
 
 /// The longest piece of a dump, in bytes.

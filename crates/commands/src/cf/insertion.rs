@@ -32,7 +32,7 @@ pub(super) static REPLAYED: Replayed = Replayed {
 /// The filter in the slot. If it is created, with `missing`, `insertion` gets its header.
 ///
 /// A filter that has as many tables as it may have is refused. RedisBloom asks this once for a
-/// request, also when there are free slots.
+/// request, also when there are free slots. So a request of many items may pass it.
 pub(super) fn begin<'s>(
     context: &LazyContext<'_>,
     missing: &CuckooDefaults,
@@ -99,6 +99,10 @@ pub(super) fn insert_items<'a>(
 
 /// The bytes that a new table of the filter may take, when it had so many before the request.
 fn allowed(context: &LazyContext<'_>, filter: &CuckooFilter, had: u64) -> u64 {
+    // With more tables, no client could restore a dump of it.
+    if filter.tables() >= context.most_tables() {
+        return 0;
+    }
     let has = filter.table_bytes();
     let allowed = context.max_filter_bytes.saturating_sub(has);
     let used = has.saturating_sub(had);

@@ -2,7 +2,7 @@
 
 use crate::keyspace::{Keyspace, Value};
 use everbloom_commands::{Context, CuckooDefaults};
-use everbloom_resp::Protocol;
+use everbloom_resp::{Protocol, Reply};
 use proptest::prelude::*;
 
 fn with_defaults(change: impl FnOnce(&mut CuckooDefaults)) -> Keyspace {
@@ -69,6 +69,44 @@ fn a_full_filter_answers_for_each_item() {
         "CF.INSERT c ITEMS foo foo foo foo",
     ];
     assert_eq!(keys.log_text(), log);
+}
+
+/// RedisBloom looks at `cf-max-expansions` once for a request, so one request may pass it. But what
+/// a client adds must stay a filter that a client may load.
+#[test]
+fn one_request_makes_no_filter_that_no_client_may_load() {
+    let items = ["foo"; 4110].join(" ");
+    for (most, tables) in [(32, 1024), (1025, 1025)] {
+        let mut keys = with_defaults(|cuckoo| cuckoo.max_expansions = most);
+        keys.context.now_ms = 1_700_000_000_000;
+        keys.say("CF.RESERVE c 4");
+        let replies = keys.say(&format!("CF.INSERT c ITEMS {items}"));
+        let (added, refused) = (
+            replies.matches(" :1").count(),
+            replies.matches(" :-1").count(),
+        );
+        assert_eq!((added, refused), (tables * 4, 4110 - tables * 4), "{most}");
+        assert!(
+            keys.say("CF.DEBUG c")
+                .contains(&format!("filters:{tables} "))
+        );
+        assert_eq!(keys.say("CF.ADD c foo"), "-Maximum expansions reached");
+        let dump = keys.dumps();
+        let log = std::mem::take(&mut keys.log);
+        keys.keys.clear();
+        for (iterator, chunk) in &dump[&b"c"[..]] {
+            let iterator = iterator.to_string();
+            let load: [&[u8]; 4] = [b"CF.LOADCHUNK", b"c", iterator.as_bytes(), chunk];
+            assert_eq!(keys.call(&load), Reply::OK);
+        }
+        assert_eq!(keys.dumps(), dump);
+        // A log has no clock, and repeats what was accepted.
+        let mut replayed = with_defaults(|cuckoo| cuckoo.max_expansions = u32::MAX);
+        replayed.replay(&log);
+        assert_eq!(replayed.dumps(), dump);
+        replayed.say(&format!("CF.INSERT c ITEMS {items}"));
+        assert!(replayed.say("CF.DEBUG c").contains("filters:20"));
+    }
 }
 
 /// RedisBloom makes an empty key here, which its replicas do not have.
