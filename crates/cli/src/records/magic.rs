@@ -91,14 +91,8 @@ const MAGICS: &[(&str, Format)] = &[
     ("50 4b 07 08", piped("a ZIP archive", "unzip -p")),
     ("37 7a bc af 27 1c", piped("a 7z archive", "7z x -so")),
     ("52 61 72 21 1a 07", piped("a RAR archive", "unrar p -inul")),
-    (
-        "ff fe ?? 00",
-        piped("text in UTF-16", "iconv -f UTF-16 -t UTF-8"),
-    ),
-    (
-        "fe ff 00 ??",
-        piped("text in UTF-16", "iconv -f UTF-16 -t UTF-8"),
-    ),
+    ("ff fe", piped("text in UTF-16", "iconv -f UTF-16 -t UTF-8")),
+    ("fe ff", piped("text in UTF-16", "iconv -f UTF-16 -t UTF-8")),
     ("50 41 52 31 15", columns("a Parquet file")),
     ("50 41 52 45 ?? ?? 00 00", columns("a Parquet file")),
     ("41 52 52 4f 57 31 00 00", columns("an Arrow file")),

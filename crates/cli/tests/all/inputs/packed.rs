@@ -81,7 +81,7 @@ fn xz_and_bzip2_are_unpacked() {
 }
 
 /// The first bytes of files that are not read as records, and what the error says to do.
-const UNREAD: [(&[u8], &str); 23] = [
+const UNREAD: [(&[u8], &str); 24] = [
     (b"\x04\x22\x4d\x18\x64\x40\xa7", "lz4 -dc list | everbloom"),
     (b"\x02\x21\x4c\x18\x05\0\0\0", "lz4 -dc list | everbloom"),
     (b"\x1f\x9d\x90\x61\x14", "gzip -dc list | everbloom"),
@@ -98,6 +98,10 @@ const UNREAD: [(&[u8], &str); 23] = [
     (b"Rar!\x1a\x07\x01\0", "unrar p -inul list | everbloom"),
     (
         b"\xff\xfea\0\n\0",
+        "iconv -f UTF-16 -t UTF-8 list | everbloom",
+    ),
+    (
+        b"\xff\xfe\x0d\x54\n\0",
         "iconv -f UTF-16 -t UTF-8 list | everbloom",
     ),
     (
