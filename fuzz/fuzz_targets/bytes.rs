@@ -1,8 +1,9 @@
 //! Any bytes as a filter and as a view, as they are and with their checksums made right: an error,
-//! or a filter that is equal after `to_bytes` and a view that answers as the filter does.
+//! or a filter that is equal after `to_bytes` and a view that answers as the filter does. The same
+//! behind a note, which is skipped, or refused if it is critical.
 #![no_main]
 
-use everbloom::bytes::BytesError;
+use everbloom::bytes::{BytesError, Note};
 use everbloom::host::LayeredFilter;
 use everbloom::{BloomFilter, BloomView, CuckooFilter, ScalableBloomFilter, WindowedBloomFilter};
 use libfuzzer_sys::fuzz_target;
@@ -11,9 +12,31 @@ use libfuzzer_sys::fuzz_target;
 mod sealed;
 
 fuzz_target!(|bytes: &[u8]| {
-    check(bytes);
-    check(&sealed::sealed(bytes.to_vec()));
+    check_noted(bytes);
+    check_noted(&sealed::sealed(bytes.to_vec()));
 });
+
+fn check_noted(bytes: &[u8]) {
+    let fixed = BloomFilter::from_bytes(bytes);
+    let scalable = LayeredFilter::from_bytes(bytes);
+    let (note, filter) = match Note::split(bytes) {
+        Ok((Some(note), filter)) => (note, filter),
+        Ok((None, filter)) => return check(filter),
+        Err(_) => {
+            assert!(fixed.is_err() && scalable.is_err() && BloomView::new(bytes).is_err());
+            return;
+        }
+    };
+    assert!(bytes == [&note.to_bytes()[..], filter].concat());
+    if note.is_critical() {
+        assert_eq!(fixed, Err(BytesError::CriticalNote));
+        assert_eq!(scalable, Err(BytesError::CriticalNote));
+    } else {
+        assert_eq!(fixed, BloomFilter::from_bytes(filter));
+        assert_eq!(scalable, LayeredFilter::from_bytes(filter));
+    }
+    check(filter);
+}
 
 fn check(bytes: &[u8]) {
     let fixed = BloomFilter::from_bytes(bytes);

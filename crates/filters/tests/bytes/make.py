@@ -1,4 +1,4 @@
-"""Makes the files 3-*.bin from the text of docs/formats.md, without this library.
+"""Makes the files 3-*.bin and 4-*.bin from the text of docs/formats.md, without this library.
 
     python3 make.py
 
@@ -219,6 +219,16 @@ def classic(capacity, error_rate):
     return layer(capacity, error_rate, size, hashes, bits_per_entry)
 
 
+def write_noted(name, text, is_critical, filter_name):
+    """A note in front of the filter of another file."""
+    text = text.encode()
+    out = b"EVRBLOOM" + struct.pack("<HBBH", 4, 0, is_critical, len(text)) + text
+    out += bytes(-(len(out) + 8) % 64)
+    out += struct.pack("<Q", murmur64a(out, 0))
+    folder = Path(__file__).parent
+    (folder / name).write_bytes(out + (folder / filter_name).read_bytes())
+
+
 def main():
     write("3-fixed-classic.bin", 1, 13, 0, None, [classic(5, 0.01)])
     write("3-scalable-classic.bin", 2, 5, 2, None, [classic(3, 0.005), classic(6, 0.0025)])
@@ -226,6 +236,8 @@ def main():
     layers = [layer(3, 0.00125, 64, 8), layer(54, 0.00109375, 128, 8)]
     write("3-scalable-blocked.bin", 2, 5, 2, 42, layers)
     write("3-windowed.bin", 2, 5 + 16, 2, 1, window_layers(), WINDOW)
+    text = "a note of more than the forty-two bytes that fit into one record: é"
+    write_noted("4-noted.bin", text, False, "3-fixed-classic.bin")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,36 @@ pub(crate) fn window_blocks(bytes: &[u8]) -> usize {
     }
 }
 
-/// Computes all checksums of version 3 again, as an attacker would.
+/// The bytes of the note in front, if there is one and it is whole.
+fn note_len(bytes: &[u8]) -> usize {
+    let number = |at: usize| {
+        Some(u16::from_le_bytes(
+            bytes.get(at..at + 2)?.try_into().unwrap(),
+        ))
+    };
+    match (number(8), number(12)) {
+        (Some(4), Some(text)) => (usize::from(text) + 22).next_multiple_of(64),
+        _ => 0,
+    }
+}
+
+/// Computes all checksums again, as an attacker would.
 pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let note = note_len(&bytes);
+    if note > bytes.len() {
+        return bytes;
+    }
+    let filter = sealed_filter(bytes.split_off(note));
+    if let Some(end) = note.checked_sub(8) {
+        let checksum = murmur64a(&bytes[..end], 0);
+        bytes[end..].copy_from_slice(&checksum.to_le_bytes());
+    }
+    bytes.extend(filter);
+    bytes
+}
+
+/// Those of version 3.
+fn sealed_filter(mut bytes: Vec<u8>) -> Vec<u8> {
     let number = |bytes: &[u8], at: usize| {
         let number = bytes.get(at..at + 8)?;
         Some(u64::from_le_bytes(number.try_into().unwrap()) as usize)

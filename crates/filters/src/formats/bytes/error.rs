@@ -52,6 +52,9 @@ pub enum BytesError {
     Parts(PartsError),
     /// The parts do not make a cuckoo filter.
     Cuckoo(CuckooError),
+    /// A critical note is in front of the filter: items were changed before they were inserted, as
+    /// the note says. [`Note::split`](super::Note::split) gives both.
+    CriticalNote,
     /// A byte that must be 0 is not, or a fixed filter has parts that none has.
     Reserved,
 }
@@ -70,6 +73,8 @@ messages! {
         Checksum => "wrong checksum";
         Parts(error) => "{error}";
         Cuckoo(error) => "{error}";
+        CriticalNote => "a note in front of the filter says how items were changed before they \
+                         were inserted: read it with Note::split, and change those you look up";
         Reserved => "a field has a value that is never written";
     }
 }

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::error::BytesError;
 use super::input::Input;
+use super::note::{NOTED, Note};
 use crate::bloom::layered::LayeredFilter;
 use crate::bloom::window::{Generation, MAX_GENERATIONS, Span, Window};
 use crate::formats::redisbloom::{Check, FilterParts, LayerParts, Options, PartsError};
@@ -14,7 +15,7 @@ use crate::layer::layout::Layout;
 
 /// The magic of every version.
 pub(super) const MAGIC: [u8; 8] = *b"EVRBLOOM";
-/// The version that is written.
+/// The version of a filter that is written.
 pub(super) const VERSION: u16 = 3;
 /// The header, the entry of a layer, and what bit arrays start at multiples of.
 pub(super) const RECORD: usize = 64;
@@ -83,8 +84,10 @@ pub(super) struct Head {
     pub(super) parts: FilterParts,
     /// Those of the bit arrays.
     pub(super) checksums: Vec<u64>,
-    /// Bytes of the whole.
+    /// Bytes of the whole, without a note.
     pub(super) len: u64,
+    /// Bytes of the note in front.
+    pub(super) note_len: u64,
 }
 
 impl Head {
@@ -94,7 +97,17 @@ impl Head {
     ) -> Result<Head, E> {
         let mut record = [0; RECORD];
         fill(&mut record)?;
+        let mut note_len = 0;
+        if version(&record)? == NOTED {
+            let note = Note::read_after(&record, &mut fill)?;
+            if note.is_critical() {
+                return Err(BytesError::CriticalNote.into());
+            }
+            note_len = note.len_of_bytes();
+            fill(&mut record)?;
+        }
         let (mut head, count) = Head::of_header(&record)?;
+        head.note_len = note_len;
         let mut next = |record: &mut [u8; RECORD]| {
             let seed = checksum_of(record);
             fill(record)?;
@@ -164,6 +177,7 @@ impl Head {
             },
             checksums: Vec::new(),
             len: input.u64()?,
+            note_len: 0,
         };
         Ok((head, count))
     }

@@ -85,6 +85,21 @@
 //!      ?     ?  slots, oldest table first, each with zeros up to a multiple of 64
 //! ```
 //!
+//! A [`Note`] may be in front of a Bloom filter of version 3, and has version 4:
+//!
+//! ```text
+//!      0     8  magic: "EVRBLOOM"
+//!      8     2  version: 4
+//!     10     1  0
+//!     11     1  flags: 1 = critical
+//!     12     2  bytes of the text, m: from 1 to 4096
+//!     14     m  the text, in UTF-8
+//!      ?     ?  zeros up to 8 bytes before a multiple of 64
+//!      ?     8  checksum: MurmurHash64A of the bytes before, with seed 0
+//! ```
+//!
+//! The filter follows. Who does not know a critical note must not use it.
+//!
 //! [`from_bytes`] also reads versions 1 and 2; the other functions do not.
 //!
 //! [`to_bytes`]: crate::BloomFilter::to_bytes
@@ -97,6 +112,7 @@ mod head;
 mod input;
 #[cfg(feature = "std")]
 mod io;
+mod note;
 mod old;
 pub(crate) mod view;
 mod windowed;
@@ -104,3 +120,4 @@ mod windowed;
 pub use error::BytesError;
 #[cfg(feature = "std")]
 pub use io::ReadError;
+pub use note::Note;

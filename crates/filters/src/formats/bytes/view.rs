@@ -99,7 +99,7 @@ impl<'a> BloomView<'a> {
             place.copy_from_slice(input.slice(place.len())?);
             Ok::<(), BytesError>(())
         })?;
-        let (expected, found) = (head.len, bytes.len() as u64);
+        let (expected, found) = (head.len, bytes.len() as u64 - head.note_len);
         if expected != found {
             return Err(BytesError::Length { expected, found });
         }

@@ -21,6 +21,7 @@ mod sealed;
 use sealed::sealed;
 
 mod cuckoo;
+mod note;
 mod old;
 mod random;
 mod refused;

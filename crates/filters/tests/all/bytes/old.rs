@@ -87,7 +87,7 @@ fn forged_bytes_are_refused() {
     };
     let parts = BytesError::Parts;
     assert_eq!(read(&|b| b[0] = b'X'), BytesError::Magic);
-    assert_eq!(read(&|b| b[8] = 4), BytesError::Version(4));
+    assert_eq!(read(&|b| b[8] = 5), BytesError::Version(5));
     assert_eq!(read(&|b| b[10] = 2), BytesError::Kind);
     assert_eq!(read(&|b| b[11] = 1), BytesError::Reserved);
     assert_eq!(read(&|b| b[12] = 5), BytesError::Reserved);

@@ -87,7 +87,7 @@ fn forged_bytes_are_refused() {
     let fixed = |change: &dyn Fn(&mut Vec<u8>)| read(0, change);
     let parts = BytesError::Parts;
     assert_eq!(fixed(&|b| b[0] = b'X'), BytesError::Magic);
-    assert_eq!(fixed(&|b| b[8] = 4), BytesError::Version(4));
+    assert_eq!(fixed(&|b| b[8] = 5), BytesError::Version(5));
     assert_eq!(fixed(&|b| b[9] = 1), BytesError::Version(0x103));
     assert_eq!(fixed(&|b| b[10] = 2), BytesError::Kind);
     assert_eq!(fixed(&|b| b[10] = 0), BytesError::Kind);
