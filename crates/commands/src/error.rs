@@ -142,9 +142,12 @@ pub enum CommandError {
     /// BF.LOADCHUNK: the header describes a filter that is larger than what is free or allowed.
     #[error("ERR received bad data")]
     TooLarge,
-    /// BF.LOADCHUNK, RESTORE: the filter has more layers than a client may load.
+    /// BF.LOADCHUNK, BF.LOAD, RESTORE: the filter has more layers than a client may load.
     #[error("ERR a filter of more than {MAX_LOADED_LAYERS} layers is not loaded")]
     TooManyLayers,
+    /// BF.MERGE: the filter would have more layers than a client may load.
+    #[error("ERR the merged filter would have more than {MAX_LOADED_LAYERS} layers")]
+    TooManyMergedLayers,
     /// BF.LOADCHUNK: the chunk starts outside the bit arrays.
     #[error("ERR invalid offset - no link found")]
     ChunkOffset,

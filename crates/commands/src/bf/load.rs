@@ -4,6 +4,7 @@
 use crate::args::Args;
 use crate::context::LazyContext;
 use crate::error::CommandError;
+use crate::filter::FilterKind;
 use crate::format::value::valkey;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::Slot;
@@ -24,7 +25,9 @@ fn load(
         return Err(CommandError::OursOnly(LOAD));
     }
     let filter = valkey::of_load(data, context.max_new_filter_bytes());
-    **value = Some(filter.ok_or(CommandError::BadObject)?);
+    let filter = filter.ok_or(CommandError::BadObject)?;
+    context.check_loaded(FilterKind::Valkey, filter.layers().len())?;
+    **value = Some(filter);
     Ok(Reply::OK)
 }
 

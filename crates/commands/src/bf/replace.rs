@@ -7,6 +7,7 @@ use crate::args::Args;
 use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::format::g;
+use crate::limits::MAX_LOADED_LAYERS;
 use crate::slot::ReadSlot;
 use everbloom::host::LayeredFilter;
 use everbloom::{ShrinkError, UnionError};
@@ -51,10 +52,13 @@ pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> 
         check_clock(filters.iter().copied(), now)?;
     }
     let mut merged = first.empty_like().map_err(CommandError::from)?;
-    let (mut expected, asked) = (0.0, first.error_rate());
     for source in filters {
-        expected = merged.union(source).map_err(differs)?;
+        merged.union(source).map_err(differs)?;
+        if merged.layers().len() > MAX_LOADED_LAYERS && context.clock().is_some() {
+            return Err(CommandError::TooManyMergedLayers.into());
+        }
     }
+    let (expected, asked) = (merged.rate_to_come(), first.error_rate());
     // What a log says was merged once.
     if expected > asked && context.clock().is_some() {
         return Err(Reply::error(format!(

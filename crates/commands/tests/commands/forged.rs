@@ -355,6 +355,49 @@ fn a_client_loads_no_filter_of_very_many_arrays() {
     assert_eq!(announced(&mut keys, Kind::Cuckoo, 5001), tables);
 }
 
+/// Loads a filter of so many layers with one item each, of capacities from this one on.
+fn load_layers(keys: &mut Keyspace, name: &[u8], layers: usize, capacity: u64) {
+    let layer = |number: usize| LayerParts {
+        bytes: 64,
+        items: 1,
+        // The first one says what rate was asked for.
+        error_rate: if number == 0 { 0.01 } else { 1e-9 },
+        hashes: 5,
+        capacity: capacity + number as u64,
+        ..LayerParts::default()
+    };
+    let parts = FilterParts {
+        expansion: 1,
+        options: 5,
+        items: layers as u64,
+        layers: (0..layers).map(layer).collect(),
+        key: Some(Key::from_seed(1)),
+        ..FilterParts::default()
+    };
+    let header = header::encode_parts(&parts);
+    let loaded = keys.call(&[b"BF.LOADCHUNK", name, b"1", &header]);
+    assert_eq!(loaded, Reply::OK);
+}
+
+/// What is refused to a client that loads is not made of filters that may be loaded.
+#[test]
+fn a_merge_makes_no_filter_of_very_many_layers() {
+    let mut keys = Keyspace::default();
+    keys.context.now_ms = 1_700_000_000_000;
+    load_layers(&mut keys, b"half", 8192, 1);
+    load_layers(&mut keys, b"other half", 8192, 10_000);
+    load_layers(&mut keys, b"more", 8193, 10_000);
+    let too_many = [b"BF.MERGE" as &[u8], b"whole", b"half", b"more"];
+    let refused = keys.call(&too_many);
+    let text = "ERR the merged filter would have more than 16384 layers";
+    assert_eq!(refused, Reply::error(text));
+    let merged = keys.call(&[b"BF.MERGE", b"whole", b"half", b"other half"]);
+    assert_eq!(merged, Reply::OK);
+    // A log has no clock, and repeats what was accepted.
+    keys.context.now_ms = 0;
+    assert_eq!(keys.call(&too_many), Reply::OK);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

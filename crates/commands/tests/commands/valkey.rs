@@ -183,6 +183,42 @@ fn fields_of_valkey_bloom_are_bare_values() {
     );
 }
 
+/// What BF.LOAD takes: a filter of so many empty layers.
+fn load_data(layers: u64, tightening: f64) -> Vec<u8> {
+    let mut bitmap = vec![1];
+    bitmap.extend(8_u64.to_le_bytes());
+    bitmap.extend(3_u32.to_le_bytes());
+    bitmap.extend(SEED);
+    bitmap.extend([0; 8]);
+    let mut data = vec![1];
+    data.extend(2_u32.to_le_bytes());
+    data.extend(0.01_f64.to_le_bytes());
+    data.extend(tightening.to_le_bytes());
+    data.push(1);
+    data.extend(layers.to_le_bytes());
+    for _ in 0..layers {
+        data.extend((bitmap.len() as u64).to_le_bytes());
+        data.extend(&bitmap);
+        data.extend(0_u64.to_le_bytes());
+        data.extend(5_u64.to_le_bytes());
+    }
+    data
+}
+
+/// As BF.LOADCHUNK refuses it to a client, and never to a log.
+#[test]
+fn a_client_loads_no_object_of_very_many_layers() {
+    let mut keys = Keyspace::default();
+    let most = load_data(16_384, 0.9999);
+    let more = load_data(16_385, 0.9999);
+    assert_eq!(keys.call(&[b"BF.LOAD", b"log", &more]), Reply::OK);
+    keys.context.now_ms = 1_700_000_000_000;
+    assert_eq!(keys.call(&[b"BF.LOAD", b"most", &most]), Reply::OK);
+    let refused = keys.call(&[b"BF.LOAD", b"more", &more]);
+    let text = "ERR a filter of more than 16384 layers is not loaded";
+    assert_eq!(refused, Reply::error(text));
+}
+
 #[test]
 fn bf_load_needs_a_free_key_and_whole_data() {
     let mut keys = Keyspace::default();
@@ -196,21 +232,7 @@ fn bf_load_needs_a_free_key_and_whole_data() {
         "-ERR bloom object decoding failed"
     );
     assert!(!keys.keys.contains_key(b"new".as_slice()));
-    let mut bitmap = vec![1];
-    bitmap.extend(8_u64.to_le_bytes());
-    bitmap.extend(3_u32.to_le_bytes());
-    bitmap.extend(SEED);
-    bitmap.extend([0; 8]);
-    let mut blob = vec![1];
-    blob.extend(2_u32.to_le_bytes());
-    blob.extend(0.01_f64.to_le_bytes());
-    blob.extend(0.5_f64.to_le_bytes());
-    blob.push(1);
-    blob.extend(1_u64.to_le_bytes());
-    blob.extend((bitmap.len() as u64).to_le_bytes());
-    blob.extend(&bitmap);
-    blob.extend(0_u64.to_le_bytes());
-    blob.extend(5_u64.to_le_bytes());
+    let blob = load_data(1, 0.5);
     assert_eq!(keys.call(&[b"BF.LOAD", b"new", &blob]), Reply::OK);
     assert_eq!(keys.say("BF.ADD new x"), ":1");
     assert_eq!(keys.filter("new").capacity(), 5);

@@ -251,7 +251,8 @@ impl ScalableBloomFilter {
     /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then. When
     /// it says that there is no memory, some of the other's layers may have been added.
     pub fn union(&mut self, other: &ScalableBloomFilter) -> Result<f64, UnionError> {
-        self.0.union(&other.0)
+        self.0.union(&other.0)?;
+        Ok(self.0.rate_to_come())
     }
 
     /// Makes the filter smaller and keeps its items: the newest layer becomes as large as one of a

@@ -1,5 +1,6 @@
 //! The union of filters that grow, and of filters that forget.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
@@ -19,13 +20,14 @@ type Layers = SmallVec<[Layer; 1]>;
 impl<W: MaybeWindow> LayeredFilter<W> {
     /// As [`ScalableBloomFilter::union`](crate::ScalableBloomFilter::union), or
     /// [`WindowedBloomFilter::union`](crate::WindowedBloomFilter::union). A
-    /// [capture](Self::begin_capture) in progress ends.
+    /// [capture](Self::begin_capture) in progress ends. The error rate to expect is
+    /// [`rate_to_come`](Self::rate_to_come).
     ///
     /// # Errors
     ///
     /// [`UnionError`] names a parameter in which the filters differ; nothing has changed then. When
     /// it says that there is no memory, some of the other's layers may have been added.
-    pub fn union(&mut self, other: &Self) -> Result<f64, UnionError> {
+    pub fn union(&mut self, other: &Self) -> Result<(), UnionError> {
         self.union_at(other, u64::MAX)
     }
 
@@ -36,7 +38,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// # Errors
     ///
     /// As [`union`](Self::union).
-    pub fn union_at(&mut self, other: &Self, now: u64) -> Result<f64, UnionError> {
+    pub fn union_at(&mut self, other: &Self, now: u64) -> Result<(), UnionError> {
         let widths = [self, other].map(|filter| filter.options().hash_width());
         let spans = [self, other].map(|it| it.window().map(|it| (it.span, it.generations)));
         first_broken([
@@ -69,12 +71,14 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             layer.set_len(layer.len().min(u64::MAX - self.items));
             self.items += layer.len();
         }
-        Ok(self.rate_to_come())
+        Ok(())
     }
 
     /// The highest error rate that the filter will have, however many items it takes: each layer
-    /// counts as what it may still become.
-    fn rate_to_come(&self) -> f64 {
+    /// counts as what it may still become. Takes time linear in the number of layers, and in the
+    /// bytes of those that hold more items than they are made for.
+    #[must_use]
+    pub fn rate_to_come(&self) -> f64 {
         let (expected, asked) = match self.window() {
             Some(window) => (self.rate_of_generations(window), window.error_rate),
             None => (
@@ -154,9 +158,10 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     }
 
     fn unite_layers(&mut self, others: &[Layer]) -> Result<(), UnionError> {
+        let mut merging = Merging::new(&mut self.layers, others);
         for layer in others.iter().filter(|layer| has_bits(layer)) {
-            if !unite_with_any(&mut self.layers, layer) {
-                self.layers.push(copy(layer)?);
+            if !merging.unite_with_any(layer) {
+                merging.push(copy(layer)?);
             }
         }
         // The first layer says what error rate was given.
@@ -231,11 +236,12 @@ impl Aged {
             // An empty layer would take a part of the error rate once it is filled.
             self.layers.retain(|layer| has_bits(layer));
         }
+        let mut merging = Merging::new(&mut self.layers, &layers);
         for layer in layers {
             // The newest generation has a layer, be it empty.
-            let is_needed = self.layers.is_empty() || has_bits(&layer);
-            if is_needed && !unite_with_any(&mut self.layers, &layer) {
-                self.layers.push(layer);
+            let is_needed = merging.layers.is_empty() || has_bits(&layer);
+            if is_needed && !merging.unite_with_any(&layer) {
+                merging.push(layer);
             }
         }
         self.layers.sort_by(growth);
@@ -268,25 +274,71 @@ fn has_bits(layer: &Layer) -> bool {
     !layer.is_empty() || layer.fill().ratio > 0.0
 }
 
-/// Merges a layer into one of these, if the result is no worse than both apart, and there is memory
-/// to find out.
-fn unite_with_any(layers: &mut Layers, layer: &Layer) -> bool {
-    for mine in layers.iter_mut().filter(|mine| mine.size() == layer.size()) {
-        if mine.len().saturating_add(layer.len()) <= mine.capacity() {
-            unite(mine, layer);
-            return true;
+/// The most layers of one size that a layer is tried with. Few filters have more: each try takes
+/// time linear in the bytes of a layer.
+const MAX_TRIED: usize = 16;
+
+/// The layers that other ones are merged into.
+struct Merging<'l> {
+    layers: &'l mut Layers,
+    /// Where the layers of each size are that another one has, in order.
+    by_size: BTreeMap<SizeKey, Vec<usize>>,
+}
+
+/// All fields of a [`LayerSize`](crate::sizing::LayerSize), in an order.
+type SizeKey = (u64, u64, u32, u8, u64, u64);
+
+fn size_key(layer: &Layer) -> SizeKey {
+    let size = layer.size();
+    let rates = [size.error_rate, size.bits_per_entry].map(f64::to_bits);
+    let (bytes, hashes, log2_bits) = (size.bytes, size.hashes, size.log2_bits);
+    (size.capacity, bytes, hashes, log2_bits, rates[0], rates[1])
+}
+
+impl<'l> Merging<'l> {
+    fn new(layers: &'l mut Layers, others: &[Layer]) -> Self {
+        let sizes = others.iter().map(|layer| (size_key(layer), Vec::new()));
+        let mut by_size: BTreeMap<_, Vec<usize>> = sizes.collect();
+        for (position, layer) in layers.iter().enumerate() {
+            if let Some(positions) = by_size.get_mut(&size_key(layer)) {
+                positions.push(position);
+            }
         }
-        let Ok(mut united) = copy(mine) else {
-            return false;
-        };
-        unite(&mut united, layer);
-        let apart = mine.fill().error_rate + layer.fill().error_rate;
-        if united.len() <= united.capacity() || united.fill().error_rate <= apart {
-            *mine = united;
-            return true;
-        }
+        Merging { layers, by_size }
     }
-    false
+
+    /// Merges a layer into one of the last of its size, if the result is no worse than both apart,
+    /// and there is memory to find out.
+    fn unite_with_any(&mut self, layer: &Layer) -> bool {
+        let positions = self.by_size.get(&size_key(layer));
+        let positions = positions.map_or(&[][..], Vec::as_slice);
+        let first = positions.len().saturating_sub(MAX_TRIED);
+        for position in positions.iter().skip(first) {
+            let Some(mine) = self.layers.get_mut(*position) else {
+                continue;
+            };
+            if mine.len().saturating_add(layer.len()) <= mine.capacity() {
+                unite(mine, layer);
+                return true;
+            }
+            let Ok(mut united) = copy(mine) else {
+                return false;
+            };
+            unite(&mut united, layer);
+            let apart = mine.fill().error_rate + layer.fill().error_rate;
+            if united.len() <= united.capacity() || united.fill().error_rate <= apart {
+                *mine = united;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn push(&mut self, layer: Layer) {
+        let positions = self.by_size.entry(size_key(&layer)).or_default();
+        positions.push(self.layers.len());
+        self.layers.push(layer);
+    }
 }
 
 fn copy(layer: &Layer) -> Result<Layer, UnionError> {

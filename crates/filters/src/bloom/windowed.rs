@@ -237,7 +237,8 @@ impl WindowedBloomFilter {
     ///
     /// As [`union`](Self::union).
     pub fn union_at(&mut self, other: &WindowedBloomFilter, now: u64) -> Result<f64, UnionError> {
-        self.0.union_at(&other.0, now)
+        self.0.union_at(&other.0, now)?;
+        Ok(self.0.rate_to_come())
     }
 
     /// The number of items in all generations that are kept. [Example](Self::window).

@@ -36,7 +36,7 @@ proptest! {
             match step {
                 0 => host.clear(),
                 1 => _ = host.shrink_to(items.len() as u64),
-                2 => _ = host.union(&other.clone().into()).unwrap(),
+                2 => host.union(&other.clone().into()).unwrap(),
                 3 | 4 => host.try_insert_each(&items, u64::MAX, |inserted| {
                     hosts.push(inserted == Ok(Inserted::New));
                     ControlFlow::Continue(())
