@@ -64,7 +64,7 @@ pub mod window {
 /// For tests and fuzzers: runs requests without sockets. It may change at any time.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::call::Finished;
+    pub use crate::call::{Finished, Work};
     pub use crate::clients::Client;
     pub use crate::dispatch::execute::{Executed, execute};
     pub use crate::dispatch::executor::Executor;

@@ -3,6 +3,9 @@
 //! A thread of the store stops at each of its pauses ([`Machine::sleep`]), where it holds no lock.
 //! It goes on when the simulation's own thread lets it ([`Simulated::step`]), which waits until it
 //! pauses again or ends. So exactly one thread runs at any time, and the order is the simulation's.
+//!
+//! A thread may also wait for a disk that hangs ([`Simulated::wait_for_disk`]), or for another thread. It keeps its
+//! locks then, as a thread of a real server does.
 
 use std::cell::Cell;
 use std::io;
@@ -22,6 +25,9 @@ static HASH_SEED: SharedSeed = SharedSeed::from_u64(7);
 
 /// How far the uptime advances each time it is read: every pause that a thread may make is due.
 const TICK: Duration = Duration::from_millis(1);
+
+/// A thread that neither pauses nor ends for so long waits for a lock that another one keeps.
+const DEADLOCK: Duration = Duration::from_secs(60);
 
 thread_local! {
     /// The number of this thread, unless it is the simulation's own.
@@ -59,6 +65,15 @@ struct Thread {
     turned: Arc<Condvar>,
     ended: bool,
     panicked: bool,
+    /// What it waits for.
+    waits: Option<WaitsFor>,
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum WaitsFor {
+    Disk,
+    Thread(usize),
 }
 
 impl Simulated {
@@ -113,18 +128,75 @@ impl Simulated {
         (state.current, state.left) = (Some(number), left);
         turned.notify_one();
         while state.current.is_some() {
-            let woken = self.shared.returned.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
+            let woken = self.shared.returned.wait_timeout(state, DEADLOCK);
+            let (woken, patience) = woken.unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            if patience.timed_out() && state.current.is_some() {
+                let name = state.threads[number].name.clone();
+                drop(state);
+                panic!("the thread '{name}' waits for a lock that another thread keeps");
+            }
         }
     }
 
-    /// Lets a thread go on to its end. Returns whether it came to it in good order.
+    /// Lets a thread go on to its end, and before it the one that it waits for. Returns whether it came to its end
+    /// in good order; not if it waits for the disk.
     pub fn finish(&self, number: usize) -> bool {
-        self.step(number, usize::MAX);
-        self.lock()
-            .threads
-            .get(number)
-            .is_some_and(|it| !it.panicked)
+        loop {
+            self.step(number, usize::MAX);
+            let Some((ended, panicked, waits)) = self.look(number) else {
+                return false;
+            };
+            match waits {
+                _ if ended => return !panicked,
+                Some(WaitsFor::Thread(other)) if self.finish(other) => {}
+                // One that has panicked has ended, too.
+                Some(WaitsFor::Thread(other)) if self.has_ended(other) => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// Whether a thread has ended, whether by a panic, and what it waits for.
+    fn look(&self, number: usize) -> Option<(bool, bool, Option<WaitsFor>)> {
+        let state = self.lock();
+        let thread = state.threads.get(number)?;
+        Some((thread.ended, thread.panicked, thread.waits))
+    }
+
+    fn has_ended(&self, number: usize) -> bool {
+        self.look(number).is_none_or(|it| it.0)
+    }
+
+    /// Whether a thread of this name waits for the disk.
+    pub fn waits_for_disk(&self, name: &str) -> bool {
+        let state = self.lock();
+        let mut threads = state.threads.iter().filter(|it| it.name == name);
+        threads.any(|it| !it.ended && it.waits == Some(WaitsFor::Disk))
+    }
+
+    /// A thread pauses, because the disk does not answer.
+    ///
+    /// # Panics
+    ///
+    /// The simulation's own thread is the main thread of the server, which waits for no disk.
+    pub fn wait_for_disk(&self) {
+        let number = SELF.get();
+        self.block(
+            number.expect("the main thread must not wait for the disk"),
+            WaitsFor::Disk,
+        );
+    }
+
+    /// Pauses, however many pauses this thread may pass.
+    fn block(&self, number: usize, waits: WaitsFor) {
+        let mut state = self.lock();
+        state.threads[number].waits = Some(waits);
+        state.current = None;
+        drop(state);
+        self.shared.returned.notify_one();
+        self.wait_for_turn(number);
+        self.lock().threads[number].waits = None;
     }
 
     /// Waits until it is the turn of this thread.
@@ -174,6 +246,7 @@ impl Machine for Simulated {
             turned: Arc::default(),
             ended: false,
             panicked: false,
+            waits: None,
         });
         drop(state);
         let machine = self.clone();
@@ -211,7 +284,18 @@ struct Handle {
 
 impl Running for Handle {
     fn join(self: Box<Self>) -> bool {
-        assert!(SELF.get().is_none(), "a thread waits for another");
-        self.machine.finish(self.number)
+        let Handle { machine, number } = *self;
+        let Some(own) = SELF.get() else {
+            let is_well = machine.finish(number);
+            assert!(
+                machine.has_ended(number),
+                "the main thread must not wait for the disk"
+            );
+            return is_well;
+        };
+        while !machine.has_ended(number) {
+            machine.block(own, WaitsFor::Thread(number));
+        }
+        machine.look(number).is_some_and(|it| !it.1)
     }
 }

@@ -74,6 +74,8 @@ pub enum Fault {
     SyncsFail,
     /// The next fsync of a directory fails; a later one works.
     DirSyncFails,
+    /// Writes and fsyncs of the log and of snapshots do not return.
+    Hangs,
     /// All is well again.
     Heals,
 }
@@ -154,6 +156,11 @@ impl Plan {
             big,
         };
         draw.put_extremes(&mut steps);
+        let mut draw = Draw {
+            random: Random(seed.rotate_left(48) ^ !seed),
+            big,
+        };
+        draw.put_hangs(&mut steps);
         steps.push(Step::Check);
         steps.push(Step::Restart(End::Stop));
         Plan {

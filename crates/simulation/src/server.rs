@@ -9,10 +9,11 @@ use everbloom_files::Value;
 use everbloom_files::rdb::payload;
 use everbloom_resp::{Batch, DecodeLimits, Limits, Reply, RequestParser, decode, encode_request};
 use everbloom_server::internals::{
-    Client, Executed, Executor, Finished, Replayer, Session, execute, registry,
+    Client, Executed, Executor, Finished, Replayer, Session, Work, execute, registry,
 };
 use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
+use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{DbSums, SHARDS};
 use everbloom_store::machine::{Machine, Running};
 use everbloom_store::persistence::{LogState, Persistence, load, log, schedule};
@@ -96,9 +97,54 @@ impl Instance {
         self.server.store.persistence().unwrap()
     }
 
-    /// The log's writer writes what waits.
-    pub fn write_log(&self) {
-        log::write_waiting(&self.server.store, self.persistence());
+    /// The log's writer writes what waits. While the disk hangs, a thread does that. Returns whether it has
+    /// returned.
+    pub fn write_log(&self) -> bool {
+        if !self.disk.hangs() {
+            log::write_waiting(&self.server.store, self.persistence());
+            return true;
+        }
+        self.finish("fsync");
+        // Another one would wait for the lock of these.
+        if !self.runs("write") && !self.runs("log") {
+            let server = Arc::clone(&self.server);
+            self.on_thread("log", move || {
+                if let Some(persistence) = server.store.persistence() {
+                    log::write_waiting(&server.store, persistence);
+                }
+            });
+        }
+        !self.runs("write") && !self.runs("log")
+    }
+
+    /// Writes what waits if that is quick, as the thread of a connection does.
+    fn write_log_now(&self) {
+        if !self.disk.hangs() {
+            log::write_now(&self.server.store);
+            return;
+        }
+        let server = Arc::clone(&self.server);
+        self.on_thread("write", move || log::write_now(&server.store));
+    }
+
+    /// Runs something on a thread, to its end or until it waits for the disk.
+    fn on_thread(&self, name: &str, run: impl FnOnce() + Send + 'static) {
+        let thread = self.machine.start(name, Box::new(run));
+        thread.expect("a thread of the machine");
+        self.finish(name);
+    }
+
+    /// Whether a thread of this name has not ended.
+    pub fn runs(&self, name: &str) -> bool {
+        let threads = self.machine.threads();
+        threads.iter().any(|thread| thread.1 == name)
+    }
+
+    /// Lets the threads go on that a disk that hung has kept.
+    pub fn end_hang(&self) {
+        for name in ["fsync", "write", "log", "commands"] {
+            self.finish(name);
+        }
     }
 
     /// Whether there is a log that has all changes.
@@ -165,7 +211,7 @@ impl Instance {
     pub fn end_threads(&self) {
         self.persistence().end_jobs();
         self.finish("work");
-        self.finish("fsync");
+        self.end_hang();
     }
 
     /// Ends as it does when it is asked to.
@@ -264,17 +310,27 @@ impl Instance {
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
-    session: Session,
+    /// `None` while a thread runs its commands.
+    session: Option<Session>,
     waiting: Option<Waiting>,
 }
 
-/// Requests of which some have not run yet.
+/// What a connection waits for with requests of which some have not run yet.
 #[derive(Debug)]
-struct Waiting {
+enum Waiting {
+    /// That its client reads the replies.
+    Client(Batches),
+    /// The thread that does the work of a command.
+    Work(Batches, Receiver<Finished>, Box<dyn Running>),
+    /// The thread that runs its commands.
+    Commands(Receiver<Ran>, Box<dyn Running>),
+}
+
+/// Requests that came together, and the number of the next that has not run to its end.
+#[derive(Debug)]
+struct Batches {
     bytes: Vec<u8>,
     next: usize,
-    /// The thread that it waits for; without one, it waits until its replies are read.
-    work: Option<(Receiver<Finished>, Box<dyn Running>)>,
 }
 
 /// What has come of the requests of a connection.
@@ -294,7 +350,7 @@ impl Connection {
     /// A new connection.
     pub fn new() -> Self {
         Connection {
-            session: Session::new(Arc::new(Client::unlisted()), true),
+            session: Some(Session::new(Arc::new(Client::unlisted()), true)),
             waiting: None,
         }
     }
@@ -304,29 +360,49 @@ impl Connection {
         self.waiting.is_some()
     }
 
+    /// Whether its commands wait for the disk.
+    pub fn waits_for_disk(&self) -> bool {
+        matches!(self.waiting, Some(Waiting::Commands(..)))
+    }
+
     /// Runs requests that came together.
     pub fn send(&mut self, instance: &Instance, requests: &[Words]) -> Progress {
         let mut bytes = Vec::new();
         for request in requests {
             encode_request(request, &mut bytes);
         }
-        self.run(instance, bytes, 0, None)
+        self.run(instance, Batches { bytes, next: 0 }, None)
     }
 
     /// Goes on if the thread that it waits for has ended.
     pub fn go_on(&mut self, instance: &Instance) -> Option<Progress> {
-        let finished = match &self.waiting.as_ref()?.work {
-            Some((finished, _)) => Some(finished.try_recv().ok()?),
-            None => None,
-        };
-        let Waiting { bytes, next, .. } = self.waiting.take()?;
-        Some(self.run(instance, bytes, next, finished))
+        match self.waiting.take()? {
+            Waiting::Client(batches) => Some(self.run(instance, batches, None)),
+            Waiting::Work(batches, finished, thread) => match finished.try_recv() {
+                Ok(finished) => Some(self.run(instance, batches, Some(finished))),
+                Err(_) => {
+                    self.waiting = Some(Waiting::Work(batches, finished, thread));
+                    None
+                }
+            },
+            Waiting::Commands(ran, thread) => match ran.try_recv() {
+                Ok(ran) => Some(self.take(instance, ran)),
+                Err(_) => {
+                    self.waiting = Some(Waiting::Commands(ran, thread));
+                    None
+                }
+            },
+        }
     }
 
     /// Runs a request to its end, with its work. Returns the reply, and how many bytes more than before
     /// there were at most until another thread went on.
     pub fn ask(&mut self, instance: &Instance, request: Vec<u8>) -> (Reply, usize) {
-        let mut progress = self.run(instance, request, 0, None);
+        let batches = Batches {
+            bytes: request,
+            next: 0,
+        };
+        let mut progress = self.run(instance, batches, None);
         while self.is_waiting() {
             instance.finish("work");
             let more = self.go_on(instance).expect("the work has ended");
@@ -335,71 +411,114 @@ impl Connection {
         (progress.replies.remove(0), progress.taken)
     }
 
+    /// Runs requests; on a thread while the disk hangs, which some commands wait for.
     fn run(
         &mut self,
         instance: &Instance,
-        bytes: Vec<u8>,
-        first: usize,
+        batches: Batches,
         finished: Option<Finished>,
     ) -> Progress {
-        let offloaded = finished.is_some();
-        let (mut batch, mut out, mut args) = (Batch::default(), Vec::new(), Vec::new());
-        let mut parser = RequestParser::new();
-        parser
-            .parse(&bytes, &Limits::default(), &mut batch)
-            .unwrap();
-        batch.resolve(&bytes, &mut args);
-        let server = &instance.server;
-        let mut settings = server.config.snapshot();
-        let start = Instant::now();
-        let mut executor = Executor {
-            server,
-            stats: &server.workers[0],
-            settings: &mut settings,
-            session: &mut self.session,
-            now: instance.machine.now(),
-            mark: start,
-            // However slow this machine is, a turn does not end by time.
-            until: start + Duration::from_secs(3600),
-            last: None,
-            out: &mut out,
-        };
-        let mut replies = Vec::new();
-        // A batch with many replies goes on when its client has read them.
-        let run = || execute(&mut executor, &batch, &args, first, finished);
-        let (Executed { next, work }, taken) = measure(run);
-        decode_all(executor.out, &mut replies);
-        let left = next < batch.len();
-        if let Some(work) = work {
-            let request: Words = args[batch.range(next)]
-                .iter()
-                .map(|arg| arg.to_vec())
-                .collect();
-            let (sender, finished) = mpsc::channel();
-            let work = move || {
-                let args: Vec<&[u8]> = request.iter().map(Vec::as_slice).collect();
-                // Nobody waits for it when the client has gone.
-                let _ = sender.send(work.run(&args));
-            };
-            let thread = instance.machine.start("work", Box::new(work)).unwrap();
-            drop(args);
-            let work = Some((finished, thread));
-            self.waiting = Some(Waiting { bytes, next, work });
-        } else if left {
-            drop(args);
-            let work = None;
-            self.waiting = Some(Waiting { bytes, next, work });
+        let session = self.session.take().expect("its commands have ended");
+        let (server, now) = (Arc::clone(&instance.server), instance.machine.now());
+        let run = move || run_commands(&server, now, session, batches, finished);
+        if !instance.disk.hangs() {
+            return self.take(instance, run());
         }
-        let position = std::mem::take(&mut self.session.written);
+        let (sender, ran) = mpsc::channel();
+        let run = move || {
+            // Nobody waits for it when the client has gone.
+            let _ = sender.send(run());
+        };
+        let thread = instance.machine.start("commands", Box::new(run)).unwrap();
+        instance.finish("commands");
+        self.waiting = Some(Waiting::Commands(ran, thread));
+        self.go_on(instance).unwrap_or_default()
+    }
+
+    /// Takes what its commands have come to.
+    fn take(&mut self, instance: &Instance, ran: Ran) -> Progress {
+        let mut session = ran.session;
+        let position = std::mem::take(&mut session.written);
+        self.session = Some(session);
+        self.waiting = match ran.work {
+            Some((work, request)) => {
+                let (sender, finished) = mpsc::channel();
+                let work = move || {
+                    let args: Vec<&[u8]> = request.iter().map(Vec::as_slice).collect();
+                    let _ = sender.send(work.run(&args));
+                };
+                let thread = instance.machine.start("work", Box::new(work)).unwrap();
+                Some(Waiting::Work(ran.batches, finished, thread))
+            }
+            None => ran.is_left.then_some(Waiting::Client(ran.batches)),
+        };
         if position > 0 {
-            log::write_now(&server.store);
+            instance.write_log_now();
         }
         Progress {
-            replies,
+            replies: ran.replies,
             position,
-            offloaded,
-            taken,
+            offloaded: ran.offloaded,
+            taken: ran.taken,
         }
+    }
+}
+
+/// What the commands of a batch have come to.
+#[derive(Debug)]
+struct Ran {
+    session: Session,
+    batches: Batches,
+    /// Whether there are requests that have not run.
+    is_left: bool,
+    /// The work of the next request, and its words.
+    work: Option<(Work, Words)>,
+    replies: Vec<Reply>,
+    offloaded: bool,
+    taken: usize,
+}
+
+fn run_commands(
+    server: &Arc<Server>,
+    now: Now,
+    mut session: Session,
+    batches: Batches,
+    finished: Option<Finished>,
+) -> Ran {
+    let offloaded = finished.is_some();
+    let (mut batch, mut out, mut args) = (Batch::default(), Vec::new(), Vec::new());
+    let mut parser = RequestParser::new();
+    let bytes = &batches.bytes;
+    parser.parse(bytes, &Limits::default(), &mut batch).unwrap();
+    batch.resolve(bytes, &mut args);
+    let mut settings = server.config.snapshot();
+    let start = Instant::now();
+    let mut executor = Executor {
+        server,
+        stats: &server.workers[0],
+        settings: &mut settings,
+        session: &mut session,
+        now,
+        mark: start,
+        // However slow this machine is, a turn does not end by time.
+        until: start + Duration::from_secs(3600),
+        last: None,
+        out: &mut out,
+    };
+    // A batch with many replies goes on when its client has read them.
+    let run = || execute(&mut executor, &batch, &args, batches.next, finished);
+    let (Executed { next, work }, taken) = measure(run);
+    let mut replies = Vec::new();
+    decode_all(&mut out, &mut replies);
+    let request = |args: &[&[u8]]| args.iter().map(|arg| arg.to_vec()).collect();
+    Ran {
+        is_left: next < batch.len(),
+        work: work.map(|work| (work, request(&args[batch.range(next)]))),
+        session,
+        batches: Batches { next, ..batches },
+        replies,
+        offloaded,
+        taken,
     }
 }
 

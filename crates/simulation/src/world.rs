@@ -8,6 +8,7 @@
 //! - `extremes`: numbers at the ends of a type's range
 //! - `forged`: filters whose header a client has forged
 //! - `restart`: what is loaded after an end
+//! - `stall`: a disk that hangs
 
 mod bounds;
 mod checks;
@@ -16,6 +17,7 @@ mod extremes;
 mod forged;
 mod owners;
 mod restart;
+mod stall;
 mod statements;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,9 +31,10 @@ use crate::crashing::CrashingDisk;
 use crate::machine::Simulated;
 use crate::model::{Model, is_refusal};
 use crate::op::{Op, Words, words_of};
-use crate::plan::{CLIENTS, End, Fault, Plan, Step};
+use crate::plan::{CLIENTS, End, Plan, Step};
 use crate::server::{Connection, Instance, Progress, settings};
 
+use stall::Hang;
 use statements::Statements;
 
 /// The clock at the start of each run, in Unix milliseconds.
@@ -128,6 +131,8 @@ struct World {
     /// Whether an fsync may have lost what it was to make last. The next process would read it,
     /// and could not know that it does not last. So this one ends with the power.
     has_lost: bool,
+    /// What is known of a disk that hangs.
+    hang: Hang,
 }
 
 /// A key that a client watches.
@@ -181,6 +186,7 @@ impl World {
             beside: Vec::new(),
             latest: START_MS,
             has_lost: false,
+            hang: Hang::default(),
         };
         world.start()?;
         Ok(world)
@@ -205,6 +211,7 @@ impl World {
         self.safe = 0;
         self.always_since = None;
         self.off_since = None;
+        self.hang = Hang::default();
         self.remember(0);
         self.note_always();
         Ok(())
@@ -240,10 +247,7 @@ impl World {
                 self.unanswered[*client].clear();
             }
             Step::Pass(ms) => self.pass(*ms)?,
-            Step::Log => {
-                self.instance().write_log();
-                left = Some(self.instance().server.store.journal.backlog());
-            }
+            Step::Log => left = self.write_log()?,
             Step::Thread(number, times) => {
                 let threads = self.machine.threads();
                 if let Some((number, _)) = threads.get(number % threads.len().max(1)) {
@@ -253,6 +257,7 @@ impl World {
             Step::Attend => {
                 let is_idle = !self.instance().persistence().is_busy();
                 self.instance().attend();
+                self.check_stall()?;
                 if is_idle {
                     self.check_save_points()?;
                 }
@@ -261,16 +266,7 @@ impl World {
                 self.instance().expire();
                 self.instance().check_forgotten()?;
             }
-            Step::Disk(fault) => match fault {
-                Fault::Full(bytes) => self.disk.fail_writes_after(*bytes),
-                Fault::Loses => {
-                    self.disk.lose_at_next_sync();
-                    self.has_lost = true;
-                }
-                Fault::SyncsFail => self.disk.fail_syncs(),
-                Fault::DirSyncFails => self.disk.fail_next_dir_sync(),
-                Fault::Heals => self.disk.heal(),
-            },
+            Step::Disk(fault) => self.set_fault(*fault),
             Step::Restart(end) => self.restart(*end, None)?,
             Step::Remove(number) => self.remove_log_file(*number),
             Step::Damage(damage) => self.restart(End::Kill, Some(*damage))?,
@@ -286,6 +282,7 @@ impl World {
         }
         self.check_owners()?;
         self.check_statements(left)?;
+        self.check_stall_is_over(left)?;
         if self.instance().server.store.failure().is_some() {
             self.restart(End::Kill, None)?;
         }
@@ -313,7 +310,8 @@ impl World {
         self.machine.pass(ms);
         self.statements.pass(ms);
         let store = &self.instance().server.store;
-        if ms >= SYNCED_MS && store.settings().appendfsync == Fsync::EverySecond {
+        let is_synced = ms >= SYNCED_MS && !self.disk.hangs();
+        if is_synced && store.settings().appendfsync == Fsync::EverySecond {
             for _ in 0..3 {
                 self.instance().write_log();
                 self.instance().finish("fsync");
@@ -401,6 +399,7 @@ impl World {
         };
         let instance = self.instance.as_ref().expect("the server runs");
         let progress = self.clients[client].send(instance, &words);
+        self.check_waits_for_no_disk(client)?;
         if let Some(work) = work {
             self.check_work(&words[0], work, progress.taken)?;
         }

@@ -14,6 +14,54 @@ impl Draw {
         }
     }
 
+    /// Lets the disk hang for some time between the steps.
+    pub(super) fn put_hangs(&mut self, steps: &mut Vec<Step>) {
+        while self.random.chance(25) {
+            let at = self.random.below(steps.len() + 1);
+            let hang = self.hang();
+            steps.splice(at..at, hang);
+        }
+    }
+
+    /// The disk hangs for seconds or minutes while clients read and write, and goes on, or the server ends.
+    fn hang(&mut self) -> Vec<Step> {
+        let always = Op::Config("appendfsync", "always".into());
+        let mut steps = match self.random.chance(25) {
+            true => vec![Step::Send(0, vec![always]), Step::Log],
+            false => Vec::new(),
+        };
+        steps.extend([Step::Pass(1100), Step::Send(0, self.ops(3))]);
+        if self.random.chance(50) {
+            steps.push(Step::Log);
+        }
+        steps.push(Step::Disk(Fault::Hangs));
+        if self.random.chance(10) {
+            let save = self.random.pick(&["SAVE", "BGSAVE", "BGREWRITEAOF"]);
+            steps.push(Step::Send(1, vec![Op::Other(save)]));
+        }
+        let most = self.random.pick(&[3000, 60_000]);
+        for _ in 0..2 + self.random.below(3) {
+            steps.push(Step::Send(self.random.below(CLIENTS), self.ops(4)));
+            if self.random.chance(70) {
+                steps.push(Step::Log);
+            }
+            if self.random.chance(30) {
+                steps.push(Step::Thread(
+                    self.random.below(8),
+                    1 + self.random.below(30),
+                ));
+            }
+            steps.push(Step::Attend);
+            steps.push(Step::Pass(self.random.below(most) as i64));
+            steps.push(Step::Attend);
+        }
+        match self.random.chance(30) {
+            true => steps.push(Step::Restart(self.end())),
+            false => steps.extend([Step::Disk(Fault::Heals), Step::Attend, Step::Log]),
+        }
+        steps
+    }
+
     fn incident(&mut self) -> Vec<Step> {
         match self.random.below(16) {
             11.. => self.forged(),

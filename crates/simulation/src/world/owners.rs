@@ -10,7 +10,8 @@ impl World {
     pub(super) fn check_owners(&self) -> Verdict {
         let threads = self.machine.threads();
         let runs = |name: &str| threads.iter().any(|thread| thread.1 == name);
-        let job = runs("save") || runs("rewrite");
+        // SAVE waits for a disk that hangs.
+        let job = runs("save") || runs("rewrite") || runs("commands");
         let work = runs("work") || self.clients.iter().any(Connection::is_waiting);
         let server = &self.instance().server;
         if !job && self.instance().persistence().is_busy() {
@@ -34,7 +35,7 @@ impl World {
             let shard = keyspace.shard(index).read();
             shard.dbs().iter().any(|db| db.is_in_snapshot())
         };
-        let job = |name: &str| name == "save" || name == "rewrite";
+        let job = |name: &str| ["save", "rewrite", "commands"].contains(&name);
         if !threads.iter().any(|thread| job(&thread.1)) && (0..SHARDS).any(is_joined) {
             return Err("a database is in a snapshot that has ended".into());
         }

@@ -38,6 +38,10 @@ impl World {
         if self.statements.is_log_removed() {
             self.mend()?;
         }
+        if end == End::Stop && self.disk.hangs() {
+            // A stop waits for the disk.
+            self.heal();
+        }
         let all_written = self.log_that_holds(end);
         let before = self.end_server(end);
         self.disk.heal();

@@ -453,7 +453,7 @@ impl World {
 
     /// The disk is well again, and what has failed is done again. Then the server must say that all is well.
     pub(super) fn mend(&mut self) -> Verdict {
-        self.disk.heal();
+        self.heal();
         for job in ["BGSAVE", "BGREWRITEAOF"] {
             // Longer than the pause before a second try.
             self.pass(7000)?;

@@ -519,3 +519,52 @@ fn a_failed_snapshot_is_tried_again_or_refuses_nothing() {
         play_with(&[("appendonly", appendonly), ("save", "60 5")], &[], &steps);
     }
 }
+
+/// The disk hangs in an fsync, and again in a write, while clients read and write.
+fn hanging_disk(fsync: &str) -> Vec<Step> {
+    vec![
+        send(&[Op::Config("appendfsync", fsync.into())]),
+        Step::Log,
+        Step::Pass(1100),
+        send(&[Op::Set("s0".into(), b'a', 5)]),
+        Step::Disk(Fault::Hangs),
+        Step::Log,
+        Step::Attend,
+        Step::Send(1, vec![Op::Get("s0".into())]),
+        Step::Send(2, vec![Op::Set("s1".into(), b'b', 5)]),
+        Step::Pass(90_000),
+        Step::Attend,
+        Step::Log,
+    ]
+}
+
+#[test]
+fn a_disk_that_hangs_goes_on_or_the_server_ends() {
+    let ends = [
+        Step::Disk(Fault::Heals),
+        Step::Restart(End::Stop),
+        Step::Restart(End::Kill),
+        Step::Restart(End::Power(0)),
+        Step::Mend,
+    ];
+    for fsync in ["always", "everysec", "no"] {
+        for end in &ends {
+            let last = [end.clone(), Step::Log, Step::Attend, Step::Check];
+            check(&[], &[hanging_disk(fsync), last.into()].concat());
+        }
+    }
+}
+
+#[test]
+fn only_save_waits_for_a_disk_that_hangs() {
+    let steps = [
+        Step::Disk(Fault::Hangs),
+        Step::Send(1, vec![Op::Other("SAVE")]),
+        Step::Pass(5000),
+        send(&[Op::Set("s0".into(), b'a', 5)]),
+        Step::Check,
+        Step::Disk(Fault::Heals),
+        Step::Check,
+    ];
+    check(&[], &steps);
+}

@@ -36,7 +36,8 @@
 //!
 //! A full disk ([`CrashingDisk::fail_writes_after`]) takes the first bytes of a write that does
 //! not fit, and none after that; what is overwritten or removed makes no room. On a disk of limited
-//! size ([`CrashingDisk::limit`]) it does: what counts is the files that have a name.
+//! size ([`CrashingDisk::limit`]) it does: what counts is the files that have a name. A disk that
+//! hangs ([`CrashingDisk::hang`]) neither does an operation nor fails it.
 
 #![allow(
     dead_code,
@@ -54,9 +55,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everbloom_files::storage::{FileStatus, Storage, StorageFile, Syncing, parent};
 
+mod hanging;
 mod storage;
 mod survivors;
 
+use hanging::Hang;
 use storage::OpenFile;
 use survivors::Choice;
 
@@ -84,6 +87,8 @@ struct State {
     loses: bool,
     /// The next sync of a directory fails.
     dir_sync_fails: bool,
+    /// Writes and syncs do not return.
+    hang: Option<Hang>,
     /// How many writes and syncs have failed.
     failures: usize,
     /// The files whose syncs have failed, by the numbers that names point to.
@@ -138,6 +143,7 @@ impl Default for State {
             syncs_fail: false,
             loses: false,
             dir_sync_fails: false,
+            hang: None,
             failures: 0,
             failed_syncs: Vec::new(),
             changes: 0,
@@ -200,7 +206,7 @@ impl CrashingDisk {
         self.lock().dir_sync_fails = true;
     }
 
-    /// Ends a full disk and failing syncs.
+    /// Ends a full disk, one that hangs, and failing syncs.
     pub fn heal(&self) {
         let mut state = self.lock();
         state.room = None;
@@ -208,6 +214,7 @@ impl CrashingDisk {
         state.syncs_fail = false;
         state.loses = false;
         state.dir_sync_fails = false;
+        state.hang = None;
     }
 
     /// Puts a lasting file there, and the directories it is in; not an operation.

@@ -14,6 +14,7 @@ impl Write for OpenFile {
         if bytes.is_empty() {
             return Ok(0);
         }
+        self.disk.wait_while_it_hangs(self.file);
         let (file, at) = (self.file, self.at);
         let written = self.disk.lock().operation(|state| {
             let fits = state.fits(bytes.len());
@@ -42,12 +43,16 @@ impl Write for OpenFile {
 
 impl StorageFile for OpenFile {
     fn sync(&mut self) -> io::Result<()> {
+        self.disk.wait_while_it_hangs(self.file);
         self.disk.lock().sync_file(self.file)
     }
 
     fn sync_elsewhere(&self) -> io::Result<Syncing> {
         let (disk, file) = (self.disk.clone(), self.file);
-        Ok(Box::new(move || disk.lock().sync_file(file)))
+        Ok(Box::new(move || {
+            disk.wait_while_it_hangs(file);
+            disk.lock().sync_file(file)
+        }))
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
