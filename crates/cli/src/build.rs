@@ -89,6 +89,12 @@ were never put in; the summary warns.
 The end of a line may be CRLF, and a byte order mark at the start of a file is no part of its first
 line. With --null records are taken as they are.
 
+With --csv a record ends where a line ends outside quotes. A quoted field is compared by its value;
+without --field, all fields of a record are compared together. Quotes that are not those of CSV, as
+in \"a\"b, are an error that names the line. With --header, the first record of each input is its
+header: none is put into the filter, and the others must be equal to it. A name
+of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
+
 A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed size and no key, so
 that anyone can choose records that collide.
 
@@ -104,6 +110,7 @@ Examples:
   everbloom build banned.bloom names.txt
   everbloom build --error-rate 1e-6 hashes.bloom sums-*.txt.gz
   crawl | everbloom build --growing seen.bloom
+  everbloom build --csv --header -f email banned.bloom banned.csv
   everbloom build --like monday.bloom tuesday.bloom tuesday.txt
   everbloom build --append banned.bloom more.txt
   everbloom build --format dcso known.bloom sums.txt";
@@ -128,6 +135,7 @@ struct Tally {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&args.inputs);
     check_format(args)?;
+    args.records.key_of()?;
     let shared = Arc::new(Shared::default());
     // First, because the new file exists during the run and is removed at its end.
     let signals = Signals::catch(Arc::clone(&shared))?;

@@ -52,6 +52,12 @@ window a clock other than milliseconds since 1970, nothing is too old.
 The end of a line may be CRLF, and a byte order mark at the start of a file is no part of its first
 line, nor printed. With --null records are taken as they are.
 
+With --csv a record ends where a line ends outside quotes. A quoted field is compared by its value;
+without --field, all fields of a record are compared together. Quotes that are not those of CSV, as
+in \"a\"b, are an error that names the line. With --header, the first record of each input is its
+header: that of the first input is printed, and the others must be equal to it. A name
+of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
+
 A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content, and read where it is:
 let a `bloom insert` end first. A filter of Guava is what BloomFilter.writeTo wrote in Java. It does
 not tell how items were put in: give --funnel.
@@ -63,6 +69,7 @@ Examples:
   everbloom check banned.bloom names.txt          those that are (almost certainly) banned
   everbloom check -v seen.bloom urls.txt          those that certainly were never seen
   everbloom check -q seen.bloom <<< some-url && echo known
+  everbloom check --csv --header -f email banned.bloom users.csv
   everbloom check --json .url seen.bloom crawl.jsonl.zst
   sha1sum * | sed 's/^[^ ]*/\\U&/' | everbloom check -f 1 -d ' ' hashlookup-full.bloom
   everbloom check --funnel long users.guava ids.txt";
@@ -103,6 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(output) = &mut output {
+            output.write(&chunk.header).map_err(|(_, error)| error)?;
             let (kept, _) = chunk.compact(&found);
             let kept = chunk.buffer.get(..kept).unwrap_or_default();
             output.write(kept).map_err(|(_, error)| error)?;

@@ -66,14 +66,20 @@ none. Files of gzip, zstd, xz and bzip2 are unpacked; others, such as ZIP archiv
 The end of a line may be CRLF, so a line with it repeats one without. A byte order mark at the start
 of a file is no part of its first line, nor printed. With --null records are taken as they are.
 
+With --csv a record ends where a line ends outside quotes. A quoted field is compared by its value;
+without --field, all fields of a record are compared together. Quotes that are not those of CSV, as
+in \"a\"b, are an error that names the line. With --header, the first record of each input is its
+header: that of the first input is printed, and the others must be equal to it. A name
+of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
+
 A Bloom filter remembers: no repeat is ever printed, and of the new records about --error-rate are
 lost. The summary on stderr says how many to expect. With --repeated the filter's errors are records
 that are printed and were not seen before.
 
 A record without the field, or that is not JSON with that value, counts as new each time. A
 JSON value that is not a string is compared as it is written, so 1 and \"1\" are one value, and 1 and
-1.0 are two. null counts as missing. Of several fields or values, a record must have all. --field
-does not know the quotes of CSV; where they matter, the summary warns.
+1.0 are two. null counts as missing. Of several fields or values, a record must have all. Without
+--csv, --field does not know the quotes of CSV; where they matter, the summary warns.
 
 With --state, the file is locked during the run. It is replaced every five minutes, or as
 --save-every says, and at the end, also on SIGINT, SIGTERM and SIGHUP. When saving takes long, it is
@@ -105,4 +111,5 @@ Examples:
   crawl | everbloom dedup --window 30d --state month.bloom > again.txt
   everbloom dedup --json .text part-*.jsonl.zst > corpus.jsonl
   everbloom dedup --field 1,3 --count table.tsv
+  everbloom dedup --csv --header --field email users.csv > unique.csv
   find . -print0 | everbloom dedup -0 --key files redis://10.0.0.1";

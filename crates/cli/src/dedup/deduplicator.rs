@@ -32,6 +32,9 @@ impl Deduplicator {
     /// After an error, a key is remembered only when all records before it were handled. So no
     /// record is lost, and the next run may print some a second time.
     pub(super) fn process(&mut self, chunk: &mut Chunk) -> Result<(), Failure> {
+        if let Some(output) = &mut self.output {
+            output.write(&chunk.header).map_err(|(_, error)| error)?;
+        }
         let asked = self.memory.ask(chunk, &mut self.new);
         let unknown = (chunk.ends.len() - chunk.keyless.len()).saturating_sub(self.new.len());
         self.choose(chunk);

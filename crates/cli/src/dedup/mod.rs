@@ -39,6 +39,8 @@ use server::Server;
 use state::State;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    // Before anything is made for a run that cannot be.
+    args.records.key_of()?;
     let (server, files) = server(args)?;
     let sources = sources(&files);
     let sizes = input::sizes(&sources);

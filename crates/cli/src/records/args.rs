@@ -1,12 +1,12 @@
 //! The flags that say what a record is, and what of it counts.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
 use super::chunk::{Chunk, Digest};
+use super::csv::columns::{ColumnList, CsvKey};
 use super::input::Source;
 use super::json;
 use super::keys::KeyOf;
@@ -25,17 +25,20 @@ pub(crate) struct RecordArgs {
     /// `."a b"`. Given again, all of these values together
     #[arg(long, value_name = "PATH", conflicts_with_all = ["field", "delimiter"])]
     json: Vec<json::Path>,
-    /// Compare only this field, counted from 1, or several together, as in 1,3
-    #[arg(
-        short,
-        long,
-        value_name = "N",
-        value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    field: Vec<u32>,
-    /// What is between fields [default: a tab]
-    #[arg(short, long, value_name = "TEXT", requires = "field", value_parser = delimiter)]
+    /// Records are CSV: a quoted field may contain delimiters and line ends, and is compared without
+    /// its quotes
+    #[arg(long, conflicts_with_all = ["null", "json"])]
+    csv: bool,
+    /// The first record of each input names its fields. That of the first input is printed, and the
+    /// others must be equal to it; none is compared
+    #[arg(long, requires = "csv")]
+    header: bool,
+    /// Compare only this field, counted from 1, or several together, as in 1,3. With --header, also
+    /// by name, as in email,1
+    #[arg(short, long, value_name = "N")]
+    field: Vec<ColumnList>,
+    /// What is between fields [default: a tab, and with --csv a comma]
+    #[arg(short, long, value_name = "TEXT", value_parser = delimiter)]
     delimiter: Option<String>,
     /// Stop at a record without the field
     #[arg(long)]
@@ -43,16 +46,66 @@ pub(crate) struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// The part of a record that counts.
+    pub(crate) fn key_of(&self) -> Result<KeyOf, Failure> {
+        if self.delimiter.is_some() && !self.csv && self.field.is_empty() {
+            return Err(Failure::other("--delimiter needs --field or --csv"));
+        }
+        if !self.json.is_empty() {
+            return Ok(KeyOf::Json(self.json.clone()));
+        }
+        let columns: Vec<_> = self.field.iter().flat_map(|list| &list.0).collect();
+        if !self.header
+            && let Some(name) = columns.iter().find(|column| column.is_name())
+        {
+            return Err(Failure::Other(format!(
+                "'{name}' is no number, and fields have names only with --csv --header"
+            )));
+        }
+        if self.csv {
+            let columns = columns.into_iter().cloned().collect();
+            let delimiter = self.csv_delimiter()?;
+            let key = CsvKey::new(columns, delimiter, self.header);
+            return Ok(KeyOf::Csv(Box::new(key)));
+        }
+        if columns.is_empty() {
+            return Ok(KeyOf::Whole);
+        }
+        let delimiter = self.delimiter.as_deref().unwrap_or("\t");
+        Ok(KeyOf::Fields {
+            numbers: columns
+                .iter()
+                .filter_map(|column| column.number())
+                .collect(),
+            delimiter: Box::new(Finder::new(delimiter).into_owned()),
+        })
+    }
+
+    fn csv_delimiter(&self) -> Result<u8, Failure> {
+        match self.delimiter.as_deref().unwrap_or(",").as_bytes() {
+            [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
+            _ => Err(Failure::other(
+                "with --csv a delimiter is one character of ASCII, and no quote or line end",
+            )),
+        }
+    }
+
     /// Begins to read the inputs.
     pub(crate) fn start(
         &self,
         sources: &[Source],
         digest: &Digest,
         shared: &Arc<Shared>,
-    ) -> io::Result<Pipeline> {
+    ) -> Result<Pipeline, Failure> {
         let terminator = if self.null { 0 } else { b'\n' };
-        let shared = Arc::clone(shared);
-        Pipeline::start(sources.to_vec(), terminator, &self.key_of(), digest, shared)
+        let (key_of, shared) = (self.key_of()?, Arc::clone(shared));
+        Ok(Pipeline::start(
+            sources.to_vec(),
+            terminator,
+            &key_of,
+            digest,
+            shared,
+        )?)
     }
 
     /// With --strict, fails at the first record of a chunk without the field. `before` are the
@@ -73,33 +126,8 @@ impl RecordArgs {
         if records == 0 || keyless < records {
             return Ok(());
         }
-        let texts = |parts: &[String]| parts.join(" and ");
-        let why = if self.json.is_empty() {
-            let numbers: Vec<_> = self.field.iter().map(u32::to_string).collect();
-            let delimiter = self.delimiter.as_deref().unwrap_or("\t").escape_debug();
-            let numbers = texts(&numbers);
-            format!("no record has a field {numbers} with \"{delimiter}\" between fields")
-        } else {
-            let paths: Vec<_> = self.json.iter().map(json::Path::to_string).collect();
-            format!("no record has a JSON value at {}", texts(&paths))
-        };
-        Err(Failure::Other(format!("{why}{then}")))
-    }
-
-    /// The part of a record that counts.
-    fn key_of(&self) -> KeyOf {
-        if !self.json.is_empty() {
-            return KeyOf::Json(self.json.clone());
-        }
-        if self.field.is_empty() {
-            return KeyOf::Whole;
-        }
-        let delimiter = self.delimiter.as_deref().unwrap_or("\t");
-        let number = |number: &u32| usize::try_from(*number).unwrap_or(usize::MAX) - 1;
-        KeyOf::Fields {
-            numbers: self.field.iter().map(number).collect(),
-            delimiter: Box::new(Finder::new(delimiter).into_owned()),
-        }
+        let what = self.key_of()?;
+        Err(Failure::Other(format!("no record has a {what}{then}")))
     }
 }
 
@@ -108,7 +136,7 @@ pub(crate) fn cut_quotes(records: u64) -> Option<String> {
     (records > 0).then(|| {
         format!(
             "warning: in {} of the records a field begins with a quote and does not end with one; \
-             --field does not know the quotes of CSV, and took parts of fields for fields",
+             --field took parts of fields for fields; if the quotes are those of CSV, give --csv",
             grouped(records)
         )
     })

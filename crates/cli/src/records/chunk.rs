@@ -12,6 +12,8 @@ pub(crate) struct Chunk {
     /// The place of the bytes; `filled` of them are records.
     pub(crate) buffer: Vec<u8>,
     pub(crate) filled: usize,
+    /// The header of a table, if it came before these records: it is printed, and not compared.
+    pub(crate) header: Vec<u8>,
     /// Where each record ends, its end included.
     pub(crate) ends: Vec<usize>,
     /// The records without a key, ascending. There is nothing about them in what follows.
@@ -36,6 +38,17 @@ impl Chunk {
             start = end;
             key
         })
+    }
+
+    /// Removes the first record.
+    pub(super) fn drop_first(&mut self) {
+        if self.ends.is_empty() {
+            return;
+        }
+        let len = self.ends.remove(0);
+        shift(&mut self.buffer, len, self.filled, 0);
+        self.filled -= len;
+        self.ends.iter_mut().for_each(|end| *end -= len);
     }
 
     /// Moves the records to keep together, to the front. Returns their bytes and their number.
@@ -92,10 +105,13 @@ impl Digester {
     /// Finds the records of a chunk, their keys, and which of these are there twice.
     pub(crate) fn digest(&mut self, chunk: &mut Chunk) {
         let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();
-        chunk.ends.clear();
-        chunk
-            .ends
-            .extend(memchr_iter(self.terminator, bytes).map(|at| at + 1));
+        // The reader has found the ends of records of CSV.
+        if !matches!(self.key_of, KeyOf::Csv(_)) {
+            chunk.ends.clear();
+            chunk
+                .ends
+                .extend(memchr_iter(self.terminator, bytes).map(|at| at + 1));
+        }
         chunk.keyless.clear();
         chunk.hashes.clear();
         chunk.again.clear();
@@ -110,18 +126,18 @@ impl Digester {
                 let cut = records().filter(|record| self.key_of.cuts_quotes(record));
                 cut.count() as u64
             }
-            KeyOf::Whole | KeyOf::Json(_) => 0,
+            KeyOf::Whole | KeyOf::Json(_) | KeyOf::Csv(_) => 0,
         };
         let records = records();
         match &self.digest {
             Digest::Hashes(hasher, _) => {
-                each_key(records, &self.key_of, keyless, |key| {
+                each_key(records, &mut self.key_of, keyless, |key| {
                     hashes.push(hasher.hash(key));
                 });
             }
-            Digest::Count => each_key(records, &self.key_of, keyless, |_| ()),
+            Digest::Count => each_key(records, &mut self.key_of, keyless, |_| ()),
             Digest::Keys => {
-                each_key(records, &self.key_of, keyless, |key| {
+                each_key(records, &mut self.key_of, keyless, |key| {
                     keys.extend_from_slice(key);
                     key_ends.push(keys.len());
                 });
@@ -189,7 +205,7 @@ fn contents<'a>(
 #[inline]
 fn each_key<'a>(
     records: impl Iterator<Item = &'a [u8]>,
-    key_of: &KeyOf,
+    key_of: &mut KeyOf,
     keyless: &mut Vec<usize>,
     mut take: impl FnMut(&[u8]),
 ) {

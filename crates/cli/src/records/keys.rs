@@ -1,11 +1,14 @@
 //! The part of a record that decides whether it was seen before.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use memchr::memchr;
 use memchr::memmem::Finder;
 
+use super::csv::columns::CsvKey;
 use super::json;
+use super::netstrings::joined;
 
 /// Where the key of a record is.
 #[derive(Clone, Debug)]
@@ -19,11 +22,34 @@ pub(crate) enum KeyOf {
     },
     /// The values of JSON at these paths.
     Json(Vec<json::Path>),
+    /// The values of fields of CSV.
+    Csv(Box<CsvKey>),
+}
+
+/// What a record may lack, behind "a".
+impl fmt::Display for KeyOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts = |parts: Vec<String>| parts.join(" and ");
+        match self {
+            KeyOf::Whole => f.write_str("whole record"),
+            KeyOf::Fields { numbers, delimiter } => {
+                let numbers = numbers.iter().map(|number| (number + 1).to_string());
+                let delimiter = delimiter.needle().escape_ascii();
+                let numbers = texts(numbers.collect());
+                write!(f, "field {numbers} with \"{delimiter}\" between fields")
+            }
+            KeyOf::Json(paths) => {
+                let paths = texts(paths.iter().map(json::Path::to_string).collect());
+                write!(f, "JSON value at {paths}")
+            }
+            KeyOf::Csv(key) => key.fmt(f),
+        }
+    }
 }
 
 impl KeyOf {
     /// The key of a record without its end; `None` when it lacks a part of it.
-    pub(crate) fn find<'a>(&self, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    pub(crate) fn find<'a>(&'a mut self, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         match self {
             KeyOf::Whole => Some(Cow::Borrowed(record)),
             KeyOf::Fields { numbers, delimiter } => joined(
@@ -32,6 +58,7 @@ impl KeyOf {
                     .map(|number| field(record, *number, delimiter).map(Cow::Borrowed)),
             ),
             KeyOf::Json(paths) => joined(paths.iter().map(|path| json::find(record, path))),
+            KeyOf::Csv(key) => key.find(record),
         }
     }
 
@@ -56,25 +83,6 @@ impl KeyOf {
     }
 }
 
-/// One part as it is. Several are netstrings one after the other, as `1:a,2:bc,`: whatever the
-/// parts contain, other parts make another key.
-fn joined<'a>(
-    mut parts: impl ExactSizeIterator<Item = Option<Cow<'a, [u8]>>>,
-) -> Option<Cow<'a, [u8]>> {
-    if parts.len() == 1 {
-        return parts.next()?;
-    }
-    let mut key = Vec::new();
-    for part in parts {
-        let part = part?;
-        key.extend(part.len().to_string().bytes());
-        key.push(b':');
-        key.extend_from_slice(&part);
-        key.push(b',');
-    }
-    Some(Cow::Owned(key))
-}
-
 fn field<'a>(record: &'a [u8], number: usize, delimiter: &Finder<'_>) -> Option<&'a [u8]> {
     let width = delimiter.needle().len();
     let mut ends = delimiter.find_iter(record);
@@ -97,7 +105,7 @@ mod tests {
     }
 
     fn find(record: &[u8], number: usize, delimiter: &str) -> Option<Vec<u8>> {
-        let key_of = fields_of(&[number], delimiter);
+        let mut key_of = fields_of(&[number], delimiter);
         key_of.find(record).map(Cow::into_owned)
     }
 
@@ -117,7 +125,7 @@ mod tests {
         ];
         let keys: std::collections::HashSet<_> = records.iter().map(|record| key(record)).collect();
         assert_eq!(keys.len(), records.len());
-        let turned = fields_of(&[2, 0], ";");
+        let mut turned = fields_of(&[2, 0], ";");
         assert_eq!(turned.find(b"a;x;bc").as_deref(), Some(&b"2:bc,1:a,"[..]));
     }
 

@@ -5,10 +5,12 @@
 
 pub(crate) mod args;
 pub(crate) mod chunk;
+mod csv;
 pub(crate) mod input;
 mod json;
 mod keys;
 pub(crate) mod magic;
+mod netstrings;
 pub(crate) mod output;
 pub(crate) mod pipeline;
 pub(crate) mod reader;

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::chunk::{Chunk, Digest, Digester};
+use super::csv::columns::CsvKey;
 use super::input::Source;
 use super::keys::KeyOf;
 use super::reader::{RecordReader, Shared};
@@ -71,6 +72,10 @@ impl Pipeline {
         }
         let reader = RecordReader {
             terminator,
+            csv: match key_of {
+                KeyOf::Csv(key) => Some(CsvKey::clone(key)),
+                KeyOf::Whole | KeyOf::Fields { .. } | KeyOf::Json(_) => None,
+            },
             shared: Arc::clone(&shared),
             empty: refill,
             workers,

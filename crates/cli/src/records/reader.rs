@@ -1,6 +1,7 @@
 //! Fills chunks from the inputs, in order.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -8,6 +9,9 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use memchr::memrchr;
 
 use super::chunk::Chunk;
+use super::csv::columns::CsvKey;
+use super::csv::header::Headers;
+use super::csv::scanner::Scanner;
 use super::input::{Input, Source, read_again};
 use super::magic;
 use crate::failure::say;
@@ -49,6 +53,8 @@ impl Shared {
 /// modulo their number.
 pub(crate) struct RecordReader {
     pub(crate) terminator: u8,
+    /// The records are CSV.
+    pub(crate) csv: Option<CsvKey>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) empty: Receiver<Chunk>,
     pub(crate) workers: Vec<SyncSender<Chunk>>,
@@ -67,6 +73,20 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// The part of a record at the end of what was read of an input.
+struct Part {
+    bytes: Vec<u8>,
+    /// Finds the ends of records of CSV. It has read the bytes.
+    scanner: Option<Scanner>,
+}
+
+impl Part {
+    /// Fails when it would not be a record, if it had an end.
+    fn check_whole(&self) -> io::Result<()> {
+        self.scanner.as_ref().map_or(Ok(()), Scanner::check_closed)
+    }
+}
+
 impl RecordReader {
     pub(crate) fn run(&self, sources: &[Source]) {
         self.read_all(sources);
@@ -74,12 +94,14 @@ impl RecordReader {
     }
 
     fn read_all(&self, sources: &[Source]) {
+        let with_header = self.csv.as_ref().filter(|csv| csv.has_header);
+        let mut headers = with_header.cloned().map(Headers::new);
         for source in sources {
             let progress = Arc::clone(&self.shared.read);
             let opened = source.open(self.terminator == b'\n', progress);
             match opened
                 .map_err(Stop::Failed)
-                .and_then(|input| self.read(source, input))
+                .and_then(|input| self.read(source, input, headers.as_mut()))
             {
                 Ok(()) => {}
                 Err(Stop::Told) => return,
@@ -93,20 +115,31 @@ impl RecordReader {
         }
     }
 
-    fn read(&self, source: &Source, mut input: Input) -> Result<(), Stop> {
+    fn read(
+        &self,
+        source: &Source,
+        mut input: Input,
+        mut headers: Option<&mut Headers>,
+    ) -> Result<(), Stop> {
         let mut is_first = true;
-        // What of the bytes read belongs to the next chunk.
-        let mut rest = Vec::new();
+        let mut part = Part {
+            scanner: self.csv.as_ref().map(|csv| Scanner::new(csv.delimiter)),
+            bytes: Vec::new(),
+        };
         loop {
             let mut chunk = self.empty.recv().map_err(|_| Stop::Told)?;
-            prepare(&mut chunk, &rest);
-            let outcome = self.fill(&mut chunk, &mut input, &mut rest);
+            prepare(&mut chunk, &part.bytes);
+            let outcome = self.fill(&mut chunk, &mut input, &mut part);
             if chunk.filled > 0 {
                 let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();
                 if is_first && let Some(format) = magic::format_of_more(bytes) {
                     return Err(Stop::Failed(source.unread(None, format)));
                 }
                 is_first = false;
+                if let Some(headers) = headers.take() {
+                    let taken = headers.take(&mut chunk, &source.name());
+                    taken.map_err(io::Error::other)?;
+                }
                 self.send(chunk)?;
             }
             if !outcome? {
@@ -115,12 +148,12 @@ impl RecordReader {
         }
     }
 
-    /// Fills a chunk up to the end of a record, and puts what follows into `rest`. False at the end
-    /// of the input; what was read before an error is a chunk too, up to its last whole record.
-    fn fill(&self, chunk: &mut Chunk, input: &mut Input, rest: &mut Vec<u8>) -> Result<bool, Stop> {
+    /// Fills a chunk up to the end of a record, and keeps the part of one that follows. False at the
+    /// end of the input; what was read before an error is a chunk too, up to its last whole record.
+    fn fill(&self, chunk: &mut Chunk, input: &mut Input, part: &mut Part) -> Result<bool, Stop> {
         // Where the last whole record ends.
         let mut whole = 0;
-        let mut len = rest.len();
+        let mut len = part.bytes.len();
         let outcome = loop {
             if self.shared.stop.load(Ordering::Relaxed) {
                 break Err(Stop::Told);
@@ -129,10 +162,7 @@ impl RecordReader {
                 if whole > 0 {
                     break Ok(true);
                 }
-                if len >= LONGEST {
-                    break Err(Stop::Failed(too_long(self.terminator)));
-                }
-                if let Err(error) = double(&mut chunk.buffer) {
+                if let Err(error) = self.make_place(chunk, part) {
                     break Err(Stop::Failed(error));
                 }
             }
@@ -145,17 +175,22 @@ impl RecordReader {
                 // The last record of a file gets the end that it lacks. Not after a signal: that
                 // may have ended all programs of a pipe, in the middle of a record.
                 if len > whole && !self.shared.stop.load(Ordering::Relaxed) {
+                    if let Err(error) = part.check_whole() {
+                        break Err(Stop::Failed(error));
+                    }
                     if let Some(end) = chunk.buffer.get_mut(len) {
                         *end = self.terminator;
                     }
                     whole = len + 1;
                     len = whole;
+                    chunk.ends.push(whole);
                 }
                 break Ok(false);
             }
-            let read = place.get(..count).unwrap_or_default();
-            if let Some(end) = memrchr(self.terminator, read) {
-                whole = len + end + 1;
+            let (end, scanned) = self.last_end(chunk, len..len + count, part);
+            whole = end.unwrap_or(whole);
+            if let Err(error) = scanned {
+                break Err(Stop::Failed(error));
             }
             len += count;
             // Somebody may wait for each line: pass it on when it arrives.
@@ -164,11 +199,39 @@ impl RecordReader {
             }
         };
         chunk.filled = whole;
-        rest.clear();
+        part.bytes.clear();
         if outcome.is_ok() {
-            rest.extend_from_slice(chunk.buffer.get(whole..len).unwrap_or_default());
+            let bytes = chunk.buffer.get(whole..len).unwrap_or_default();
+            part.bytes.extend_from_slice(bytes);
         }
         outcome
+    }
+
+    /// Where the last record ends that has its end in a range of the chunk. The bytes before an
+    /// error have records, too.
+    fn last_end(
+        &self,
+        chunk: &mut Chunk,
+        range: Range<usize>,
+        part: &mut Part,
+    ) -> (Option<usize>, io::Result<()>) {
+        let start = range.start;
+        let bytes = chunk.buffer.get(range).unwrap_or_default();
+        let Some(scanner) = &mut part.scanner else {
+            let end = memrchr(self.terminator, bytes).map(|end| start + end + 1);
+            return (end, Ok(()));
+        };
+        let scanned = scanner.scan(bytes, start, &mut chunk.ends);
+        (chunk.ends.last().copied(), scanned)
+    }
+
+    /// Makes place for a record that is longer than the chunk.
+    fn make_place(&self, chunk: &mut Chunk, part: &Part) -> io::Result<()> {
+        if chunk.buffer.len() >= LONGEST {
+            part.check_whole()?;
+            return Err(too_long(self.terminator));
+        }
+        double(&mut chunk.buffer)
     }
 
     fn send(&self, chunk: Chunk) -> Result<(), Stop> {
@@ -190,6 +253,8 @@ fn prepare(chunk: &mut Chunk, rest: &[u8]) {
         place.copy_from_slice(rest);
     }
     chunk.filled = 0;
+    chunk.header.clear();
+    chunk.ends.clear();
 }
 
 /// Makes place for a record that is longer than the buffer.

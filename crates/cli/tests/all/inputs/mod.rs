@@ -8,6 +8,7 @@
 )]
 #![cfg(unix)]
 
+mod csv;
 mod fields;
 mod lines;
 mod output;
