@@ -8,6 +8,7 @@ mod trust;
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,8 +133,16 @@ impl Client {
 
     /// Sends what was prepared.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        let sent = self.socket.write_all(&self.outbox);
-        self.outbox.clear();
+        let mut outbox = mem::take(&mut self.outbox);
+        let sent = self.send(&outbox);
+        outbox.clear();
+        self.outbox = outbox;
+        sent
+    }
+
+    /// Sends whole requests, as they go over the wire.
+    pub(crate) fn send(&mut self, requests: &[u8]) -> Result<(), Failure> {
+        let sent = self.socket.write_all(requests);
         let sent = sent.and_then(|()| self.socket.flush());
         sent.map_err(of_socket)
     }
@@ -157,31 +166,6 @@ impl Client {
     /// As `call`, but returns an error reply as an error.
     pub(crate) fn demand<T: AsRef<[u8]>>(&mut self, request: &[T]) -> Result<Reply, Failure> {
         accepted(self.call(request)?)
-    }
-
-    /// Waits for the answers of a command on `count` items: whether each is 1. There are fewer of
-    /// them when the server refused an item; then it says why.
-    pub(crate) fn answers(
-        &mut self,
-        command: &'static str,
-        count: usize,
-        mut emit: impl FnMut(bool),
-    ) -> Result<(), Failure> {
-        let replies = accepted(self.answer()?)?.into_elements();
-        let replies = replies.filter(|replies| replies.len() <= count);
-        let replies = replies.ok_or_else(|| unexpected(command))?;
-        let is_short = replies.len() < count;
-        for reply in replies {
-            emit(match accepted(reply)? {
-                Reply::Integer(number) => number == 1,
-                Reply::Boolean(flag) => flag,
-                _ => return Err(unexpected(command)),
-            });
-        }
-        if is_short {
-            return Err(unexpected(command));
-        }
-        Ok(())
     }
 
     fn receive(&mut self) -> Result<Reply, Failure> {

@@ -6,13 +6,13 @@ use crate::failure::Failure;
 use crate::filter::{insert_growing, now_ms};
 
 use super::loss::Loss;
-use super::server::Server;
+use super::server::ServerFilter;
 use crate::records::chunk::{Chunk, Hashed};
 
 /// What remembers the keys.
 pub(super) enum Memory {
     Local(Box<Local>),
-    Server(Box<Server>),
+    Server(Box<ServerFilter>),
 }
 
 /// A filter, and what its errors have cost so far.

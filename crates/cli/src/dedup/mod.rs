@@ -35,7 +35,7 @@ use loss::Loss;
 use memory::{Local, Memory};
 use report::Tally;
 use saver::Saver;
-use server::Server;
+use server::ServerFilter;
 use state::State;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -157,13 +157,13 @@ fn process_all(
 }
 
 /// The server that remembers, if one does, and the files without its URL.
-fn server(args: &Args) -> Result<(Option<Server>, Vec<PathBuf>), Failure> {
+fn server(args: &Args) -> Result<(Option<ServerFilter>, Vec<PathBuf>), Failure> {
     let mut files = args.files.clone();
     let url = |file: &PathBuf| file.to_str().is_some_and(is_url);
     let word = files.iter().position(url).map(|at| files.remove(at));
     let url = args.server.url(word.as_deref().and_then(Path::to_str))?;
     let server = match (&args.key, url) {
-        (Some(key), url) => Some(Server::connect(&url.unwrap_or_default(), args, key)?),
+        (Some(key), url) => Some(ServerFilter::connect(&url.unwrap_or_default(), args, key)?),
         (None, None) => None,
         (None, Some(url)) => {
             return Err(Failure::Other(format!(

@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use everbloom_resp::Reply;
 
 use super::args::{Args, ERROR_RATE};
-use crate::client::{Client, Target, Url};
+use crate::client::Url;
 use crate::failure::Failure;
-
 use crate::records::chunk::Chunk;
+use crate::servers::server::{Requests, Server};
 
 /// Keys of one BF.MADD. The server serves others between two of them.
 const BATCH: usize = 1000;
@@ -18,15 +18,15 @@ const CAPACITY: u64 = 1_000_000;
 
 /// A filter on a server.
 #[derive(Debug)]
-pub(super) struct Server {
-    client: Client,
+pub(super) struct ServerFilter {
+    server: Server,
     key: Vec<u8>,
 }
 
-impl Server {
+impl ServerFilter {
     /// Connects, and makes the filter unless it is there.
     pub(super) fn connect(url: &Url, args: &Args, key: &OsStr) -> Result<Self, Failure> {
-        let mut client = Client::connect(&Target::new(url, &args.server)?)?;
+        let mut server = Server::connect(url, &args.server, &["BF.MADD"])?;
         let key = key.as_encoded_bytes().to_vec();
         let capacity = args.capacity.unwrap_or(CAPACITY).to_string();
         let error_rate = args.error_rate.unwrap_or(ERROR_RATE).to_string();
@@ -36,18 +36,19 @@ impl Server {
             error_rate.as_bytes(),
             capacity.as_bytes(),
         ];
-        match client.call(&words)? {
-            Reply::Error(text) if !text.contains("exists") => {
-                Err(Failure::Refused(text.into_owned()))
-            }
-            _ => Ok(Self { client, key }),
-        }
+        server.execute(&Requests::of(&words), |server, reply| match reply {
+            Reply::Error(text) if text.contains("exists") => Ok(()),
+            reply => server.accepted(reply, "BF.RESERVE").map(drop),
+        })?;
+        Ok(Self { server, key })
     }
 
     /// Adds the keys of the chunk; answers for each whether it is new. After an error, the keys
-    /// without an answer may have been added or not.
+    /// without an answer may have been added or not. They are not sent again: the answer could not
+    /// tell what another program had added from what was added the first time.
     pub(super) fn ask(&mut self, chunk: &Chunk, new: &mut Vec<bool>) -> Result<(), Failure> {
         let mut start = 0;
+        let mut requests = Requests::default();
         let mut request: Vec<&[u8]> = Vec::new();
         for ends in chunk.key_ends.chunks(BATCH) {
             request.clear();
@@ -56,13 +57,12 @@ impl Server {
                 request.push(chunk.keys.get(start..end).unwrap_or_default());
                 start = end;
             }
-            self.client.prepare(&request);
+            requests.push(&request);
         }
-        self.client.flush()?;
-        for ends in chunk.key_ends.chunks(BATCH) {
-            let emit = |is_new| new.push(is_new);
-            self.client.answers("BF.MADD", ends.len(), emit)?;
-        }
-        Ok(())
+        let mut counts = chunk.key_ends.chunks(BATCH).map(<[usize]>::len);
+        self.server.execute(&requests, |server, reply| {
+            let count = counts.next().unwrap_or_default();
+            server.answers(reply, ("BF.MADD", count), |is_new| new.push(is_new))
+        })
     }
 }

@@ -16,13 +16,14 @@ use rand::distr::{Alphanumeric, Distribution};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::{Client, ServerArgs, Target};
+use crate::client::{ServerArgs, Url};
 use crate::failure::Failure;
 use crate::filter::{layout_name, layouts};
 use crate::number::{self, grouped};
 use crate::plot::{self, Destination};
 use crate::progress::Progress;
 use crate::servers::family::Family;
+use crate::servers::server::Server;
 use filling::Filling;
 use subject::{DEFAULT, ITEM_LENGTH, Item, Shape, Subject};
 use table::Row;
@@ -107,10 +108,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let items = random_items(args.count, seed)?;
     let (added, probed) = items.split_at(items.len().div_ceil(2));
     let url = args.server.url(args.place.as_deref())?;
-    let target = url.as_ref().map(|url| Target::new(url, &args.server));
     let trial = Trial {
         args,
-        target: target.transpose()?,
+        url: url.as_ref(),
         capacity: args.capacity.unwrap_or(u64::from(args.count) / 2),
         added,
         probed,
@@ -124,7 +124,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         rows.push(measure(named, added, probed, args.quiet)?);
     }
 
-    let place = url.map_or("embedded filters".to_owned(), |url| url.to_string());
+    let place = url
+        .as_ref()
+        .map_or("embedded filters".to_owned(), |url| url.to_string());
     let report = format!(
         "{place}: {} random strings of {ITEM_LENGTH} bytes added, {} others probed, \
          seed {seed}\n\n{}",
@@ -152,15 +154,20 @@ type Named = (String, Option<f64>, Subject);
 struct Trial<'a> {
     args: &'a Args,
     /// `None` for embedded filters.
-    target: Option<Target>,
+    url: Option<&'a Url>,
     capacity: u64,
     added: &'a [Item],
     probed: &'a [Item],
 }
 
 impl Trial<'_> {
-    fn connect(&self) -> Result<Option<Client>, Failure> {
-        self.target.as_ref().map(Client::connect).transpose()
+    fn connect(&self) -> Result<Option<Server>, Failure> {
+        let command = match self.args.family {
+            Family::Bloom => "BF.MADD",
+            Family::Cuckoo => "CF.INSERT",
+        };
+        let connect = |url| Server::connect(url, &self.args.server, &[command]);
+        self.url.map(connect).transpose()
     }
 
     /// One that grows from what the first add makes, and one reserved.
@@ -218,7 +225,7 @@ impl Trial<'_> {
                 .map(|(name, _, subject)| fill(name, subject))
                 .collect();
         }
-        let layouts = match (self.args.layout, &self.target) {
+        let layouts = match (self.args.layout, self.url) {
             (Some(layout), _) => vec![Some(layout)],
             (None, Some(_)) => vec![None],
             (None, None) => vec![Some(Layout::Classic), Some(Layout::Blocked)],

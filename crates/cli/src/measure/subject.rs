@@ -4,13 +4,12 @@ use std::ops::ControlFlow;
 
 use everbloom::host::LayeredFilter;
 use everbloom::{CuckooFilter, Layout, Span, WindowedBloomFilter};
-use everbloom_resp::Reply;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::Client;
 use crate::failure::Failure;
 use crate::servers::family::Family;
+use crate::servers::server::{Requests, Server};
 
 /// The length of a random string in bytes.
 pub(super) const ITEM_LENGTH: usize = 64;
@@ -27,7 +26,7 @@ pub(super) enum Subject {
 /// A key of our own on a server. It is deleted at the end.
 #[derive(Debug)]
 pub(super) struct ServerKey {
-    client: Client,
+    server: Server,
     key: String,
     family: Family,
 }
@@ -48,22 +47,22 @@ impl Subject {
     /// The filter that the first BF.ADD makes. A server makes it in its own default layout unless
     /// one is given.
     pub(super) fn default_filter(
-        client: Option<Client>,
+        server: Option<Server>,
         layout: Option<Layout>,
     ) -> Result<Self, Failure> {
-        match (client, layout) {
-            (Some(client), None) => Ok(Subject::Server(ServerKey::new(client, Family::Bloom))),
-            (client, layout) => Self::reserved(client, DEFAULT, Shape::Layout(layout)),
+        match (server, layout) {
+            (Some(server), None) => Ok(Subject::Server(ServerKey::new(server, Family::Bloom))),
+            (server, layout) => Self::reserved(server, DEFAULT, Shape::Layout(layout)),
         }
     }
 
     /// The filter that BF.RESERVE makes.
     pub(super) fn reserved(
-        client: Option<Client>,
+        server: Option<Server>,
         (rate, capacity): (f64, u64),
         shape: Shape,
     ) -> Result<Self, Failure> {
-        let Some(client) = client else {
+        let Some(server) = server else {
             let builder = LayeredFilter::builder().error_rate(rate);
             let builder = builder.capacity(capacity);
             let builder = match shape {
@@ -80,35 +79,36 @@ impl Subject {
             Shape::Layout(None) => &[],
         };
         let words = [&[&*rate, &*capacity], more].concat();
-        Self::on_server(client, Family::Bloom, "BF.RESERVE", &words)
+        Self::on_server(server, Family::Bloom, "BF.RESERVE", &words)
     }
 
     /// The filter that CF.RESERVE makes.
     pub(super) fn cuckoo(
-        client: Option<Client>,
+        server: Option<Server>,
         capacity: u64,
         bucket_size: u8,
     ) -> Result<Self, Failure> {
-        let Some(client) = client else {
+        let Some(server) = server else {
             let builder = CuckooFilter::builder().slots(capacity);
             let filter = builder.bucket_size(bucket_size).build();
             return filter.map(Subject::Cuckoo).map_err(not_made);
         };
         let (capacity, size) = (capacity.to_string(), bucket_size.to_string());
         let words = [&*capacity, "BUCKETSIZE", &size];
-        Self::on_server(client, Family::Cuckoo, "CF.RESERVE", &words)
+        Self::on_server(server, Family::Cuckoo, "CF.RESERVE", &words)
     }
 
     fn on_server(
-        client: Client,
+        server: Server,
         family: Family,
         command: &str,
         words: &[&str],
     ) -> Result<Self, Failure> {
-        let mut server = ServerKey::new(client, family);
-        let request = [&[command, &server.key], words].concat();
-        server.client.demand(&request)?;
-        Ok(Subject::Server(server))
+        let mut key = ServerKey::new(server, family);
+        let request = [&[command, &key.key], words].concat();
+        let accept = |server: &mut Server, reply| server.accepted(reply, command).map(drop);
+        key.server.execute(&Requests::of(&request), accept)?;
+        Ok(Subject::Server(key))
     }
 
     /// Adds the items. Returns how many of them the filter counted.
@@ -162,13 +162,13 @@ fn count(answer: impl FnOnce(&mut dyn FnMut(bool))) -> u64 {
 }
 
 impl ServerKey {
-    fn new(client: Client, family: Family) -> Self {
+    fn new(server: Server, family: Family) -> Self {
         let key = format!(
             "everbloom:measure:{:016x}",
             SmallRng::from_os_rng().random::<u64>()
         );
         Self {
-            client,
+            server,
             key,
             family,
         }
@@ -184,11 +184,12 @@ impl ServerKey {
         let mut request: Vec<&[u8]> = vec![command.as_bytes(), self.key.as_bytes()];
         request.extend(behind.iter().map(|word| word.as_bytes()));
         request.extend(items.iter().map(|item| item.as_slice()));
-        self.client.prepare(&request);
-        self.client.flush()?;
         let mut ones = 0;
-        let count = |is_one| ones += u64::from(is_one);
-        self.client.answers(command, items.len(), count)?;
+        let mut count = |is_one| ones += u64::from(is_one);
+        let requests = Requests::of(&request);
+        self.server.execute(&requests, |server, reply| {
+            server.answers(reply, (command, items.len()), &mut count)
+        })?;
         Ok(ones)
     }
 
@@ -198,7 +199,13 @@ impl ServerKey {
             Family::Bloom => "BF.STATS",
             Family::Cuckoo => "CF.STATS",
         };
-        let Reply::Array(fields) = self.client.call(&[command, &self.key])? else {
+        let mut fields = None;
+        let request = Requests::of(&[command, &self.key]);
+        self.server.execute(&request, |_, reply| {
+            fields = reply.into_elements();
+            Ok(())
+        })?;
+        let Some(fields) = fields else {
             return Ok(None);
         };
         let (pairs, _) = fields.as_chunks::<2>();
@@ -214,6 +221,7 @@ impl ServerKey {
 impl Drop for ServerKey {
     fn drop(&mut self) {
         // Ignore an error: the measurement is over. A server that cannot be reached keeps the key.
-        let _ = self.client.call(&["DEL", &self.key]);
+        let request = Requests::of(&["DEL", &self.key]);
+        let _ = self.server.execute(&request, |_, _| Ok(()));
     }
 }

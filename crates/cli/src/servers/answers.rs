@@ -3,7 +3,6 @@
 //! The pieces of SCANDUMP can be read and compared as often as one likes: a server that reads them
 //! wrong does so each time. What it answers does not come from the pieces.
 
-use everbloom_resp::Reply;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -86,16 +85,9 @@ fn take(server: &mut Server, family: Family, count: usize) -> Result<Option<Vec<
     if reply.as_error().is_some_and(cannot) {
         return Ok(None);
     }
-    let replies = server.accepted(reply, family.mexists())?.into_elements();
-    let answers: Option<Vec<bool>> = replies.and_then(|replies| {
-        let answer = |reply: &Reply| match reply {
-            Reply::Boolean(found) => Some(*found),
-            reply => reply.as_integer().map(|found| found == 1),
-        };
-        replies.iter().map(answer).collect()
-    });
-    match answers {
-        Some(answers) if answers.len() == count => Ok(Some(answers)),
-        _ => Err(server.odd(family.mexists())),
-    }
+    let mut answers = Vec::with_capacity(count);
+    server.answers(reply, (family.mexists(), count), |found| {
+        answers.push(found)
+    })?;
+    Ok(Some(answers))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use everbloom_resp::Reply;
+use everbloom_resp::{Reply, encode_request};
 
 use super::family::Family;
 use crate::client::{Client, Place, ServerArgs, Target, Url, unexpected};
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 const LONGEST: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a key is looked for at the node that the last one named.
+/// How often a request is sent to the node that the last one named.
 const REDIRECTIONS: usize = 5;
 
 /// The errors that speak of the server and not of one key: the next key would get the same.
@@ -59,15 +59,22 @@ impl Content {
     }
 }
 
+/// Host and port of a node.
+type Address = (String, u16);
+
 /// The connections to a server. A server that is a node of a Cluster sends us to other nodes for
 /// the keys that they have.
+///
+/// There are two ways to ask for a key. `find` looks for its node, and the requests after it go
+/// there and nowhere else: those of a transaction, and of a value that is watched, must share one
+/// connection. `execute` sends requests that stand alone, and follows each of them.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// The node of the URL.
     home: Node,
-    others: BTreeMap<(String, u16), Node>,
+    others: BTreeMap<Address, Node>,
     /// The node that has the key in hand, when it is not the node of the URL.
-    elsewhere: Option<(String, u16)>,
+    elsewhere: Option<Address>,
     /// The first server, and how to log in.
     target: Target,
 }
@@ -79,6 +86,35 @@ struct Node {
     client: Client,
     /// Requests without a reply.
     pending: usize,
+}
+
+/// Requests that are sent together. They are kept, because a node may send us to another one.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    bytes: Vec<u8>,
+    /// Where each request ends.
+    ends: Vec<usize>,
+}
+
+impl Requests {
+    /// Adds a request.
+    pub(crate) fn push<T: AsRef<[u8]>>(&mut self, words: &[T]) {
+        encode_request(words, &mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Only this request.
+    pub(crate) fn of<T: AsRef<[u8]>>(words: &[T]) -> Self {
+        let mut requests = Self::default();
+        requests.push(words);
+        requests
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ranges = starts.zip(&self.ends);
+        ranges.map(|(start, end)| self.bytes.get(start..*end).unwrap_or_default())
+    }
 }
 
 impl Server {
@@ -169,39 +205,104 @@ impl Server {
                 return Ok(kind);
             }
             let text = reply.as_error().unwrap_or("an answer that is no type");
-            match moved(text) {
-                Some(place) => self.turn_to(place)?,
+            match Redirection::of(&reply) {
+                Some(Redirection::Moved(address)) => self.turn_to(address)?,
+                Some(Redirection::Ask(_)) => {
+                    return Err(Failure::Filter(format!(
+                        "{}: its slot moves to another node ({text}); run this again when it has \
+                         moved",
+                        self.name()
+                    )));
+                }
                 None => return Err(Failure::Filter(format!("{}: {text}", self.name()))),
             }
         }
-        Err(Failure::filter(
-            "the nodes of the Cluster send each other the key",
-        ))
+        Err(endless())
     }
 
-    fn turn_to(&mut self, mut place: (String, u16)) -> Result<(), Failure> {
-        // A node that does not know its own address names none.
-        if let Place::Tcp { host, .. } = &self.target.place
-            && place.0.is_empty()
-        {
-            place.0.clone_from(host);
+    /// Sends requests that do not depend on each other's connection, and calls `take` with the
+    /// reply to each, in order. In a Cluster each goes to the node that has its key. A node that
+    /// names another one has not executed the request, so each is executed once.
+    pub(crate) fn execute(
+        &mut self,
+        requests: &Requests,
+        mut take: impl FnMut(&mut Self, Reply) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let node = self.node();
+        node.send(&requests.bytes)?;
+        // All are read first: a request may come back to this node.
+        let mut replies = Vec::new();
+        let mut failure = None;
+        while replies.len() < requests.ends.len() && failure.is_none() {
+            match node.reply() {
+                Ok(reply) => replies.push(reply),
+                Err(source) => failure = Some(source),
+            }
         }
-        if !self.others.contains_key(&place) {
-            let target = self.target.elsewhere(&place.0, place.1);
-            let name = Url::from(target.place.clone()).to_string();
-            let node = Node::connect(name.clone(), &target);
-            let lost = |error| Failure::Other(format!("{name}: {error}"));
-            self.others.insert(place.clone(), node.map_err(lost)?);
+        for (request, reply) in requests.iter().zip(replies) {
+            let reply = match Redirection::of(&reply) {
+                Some(_) => self.follow(request)?,
+                None => reply,
+            };
+            take(self, reply)?;
         }
-        self.elsewhere = Some(place);
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Sends a request to the node that has its key. It asks anew for that node: what was said to
+    /// one of many requests is out of date when those before it were followed. A slot that has come
+    /// back meanwhile, and leaves again, would get the key twice.
+    fn follow(&mut self, request: &[u8]) -> Result<Reply, Failure> {
+        let mut reply = self.node().exchange(request)?;
+        for _ in 0..REDIRECTIONS {
+            reply = match Redirection::of(&reply) {
+                None => return Ok(reply),
+                Some(Redirection::Moved(address)) => {
+                    self.turn_to(address)?;
+                    self.node().exchange(request)?
+                }
+                // The key, or its absence, is there already. Later requests are still for the node
+                // that named this one.
+                Some(Redirection::Ask(address)) => {
+                    let address = self.connect_to(address)?;
+                    self.node_at(Some(&address)).exchange_asking(request)?
+                }
+            };
+        }
+        Err(endless())
+    }
+
+    fn turn_to(&mut self, address: Address) -> Result<(), Failure> {
+        self.elsewhere = Some(self.connect_to(address)?);
         Ok(())
     }
 
+    /// The whole address of a node, to which there is a connection then.
+    fn connect_to(&mut self, mut address: Address) -> Result<Address, Failure> {
+        // A node that does not know its own address names none.
+        if let Place::Tcp { host, .. } = &self.target.place
+            && address.0.is_empty()
+        {
+            address.0.clone_from(host);
+        }
+        if !self.others.contains_key(&address) {
+            let target = self.target.elsewhere(&address.0, address.1);
+            let name = Url::from(target.place.clone()).to_string();
+            let node = Node::connect(name.clone(), &target);
+            let lost = |error| Failure::Other(format!("{name}: {error}"));
+            self.others.insert(address.clone(), node.map_err(lost)?);
+        }
+        Ok(address)
+    }
+
     fn node(&mut self) -> &mut Node {
-        let other = self
-            .elsewhere
-            .as_ref()
-            .and_then(|place| self.others.get_mut(place));
+        let address = self.elsewhere.clone();
+        self.node_at(address.as_ref())
+    }
+
+    /// A node to which there is a connection; that of the URL without an address.
+    fn node_at(&mut self, address: Option<&Address>) -> &mut Node {
+        let other = address.and_then(|address| self.others.get_mut(address));
         other.unwrap_or(&mut self.home)
     }
 
@@ -256,6 +357,31 @@ impl Server {
         self.reply()
     }
 
+    /// The answers in the reply to a command on `count` items: whether each is 1. There are fewer
+    /// of them when the server refused an item; then the failure says why.
+    pub(crate) fn answers(
+        &mut self,
+        reply: Reply,
+        (command, count): (&'static str, usize),
+        mut emit: impl FnMut(bool),
+    ) -> Result<(), Failure> {
+        let replies = self.accepted(reply, command)?.into_elements();
+        let replies = replies.filter(|replies| replies.len() <= count);
+        let replies = replies.ok_or_else(|| self.odd(command))?;
+        let is_short = replies.len() < count;
+        for reply in replies {
+            emit(match self.accepted(reply, command)? {
+                Reply::Integer(number) => number == 1,
+                Reply::Boolean(flag) => flag,
+                _ => return Err(self.odd(command)),
+            });
+        }
+        if is_short {
+            return Err(self.odd(command));
+        }
+        Ok(())
+    }
+
     /// The failure when a server answers something that is not an answer.
     pub(crate) fn odd(&mut self, command: &'static str) -> Failure {
         self.node().lost(unexpected(command))
@@ -270,6 +396,27 @@ impl Node {
             client,
             pending: 0,
         })
+    }
+
+    fn send(&mut self, requests: &[u8]) -> Result<(), Failure> {
+        let sent = self.client.send(requests);
+        sent.map_err(|source| self.lost(source))
+    }
+
+    /// Sends one request, and waits for its reply. No other one may be on its way.
+    fn exchange(&mut self, request: &[u8]) -> Result<Reply, Failure> {
+        self.send(request)?;
+        self.reply()
+    }
+
+    /// Like `exchange`, for a key whose slot moves to this node.
+    fn exchange_asking(&mut self, request: &[u8]) -> Result<Reply, Failure> {
+        let mut both = Requests::of(&["ASKING"]).bytes;
+        both.extend_from_slice(request);
+        self.send(&both)?;
+        let asking = self.reply()?;
+        let reply = self.reply()?;
+        Ok(if asking.is_error() { asking } else { reply })
     }
 
     fn reply(&mut self) -> Result<Reply, Failure> {
@@ -293,11 +440,31 @@ fn is_of_the_server(text: &str) -> bool {
     OF_THE_SERVER.contains(&code)
 }
 
-/// Host and port of `MOVED 3999 10.0.0.1:6381`.
-fn moved(text: &str) -> Option<(String, u16)> {
-    let (_, place) = text.strip_prefix("MOVED ")?.split_once(' ')?;
-    let (host, port) = place.rsplit_once(':')?;
-    Some((host.to_owned(), port.parse().ok()?))
+/// Where a node of a Cluster sends a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Redirection {
+    /// The node that has the key's slot.
+    Moved(Address),
+    /// The node to which the slot moves. It takes this one request, behind ASKING.
+    Ask(Address),
+}
+
+impl Redirection {
+    /// From an error such as `MOVED 3999 10.0.0.1:6381`.
+    fn of(reply: &Reply) -> Option<Self> {
+        let (code, rest) = reply.as_error()?.split_once(' ')?;
+        let redirection = match code {
+            "MOVED" => Self::Moved,
+            "ASK" => Self::Ask,
+            _ => return None,
+        };
+        let (host, port) = rest.split_once(' ')?.1.rsplit_once(':')?;
+        Some(redirection((host.to_owned(), port.parse().ok()?)))
+    }
+}
+
+fn endless() -> Failure {
+    Failure::filter("the nodes of the Cluster send each other the key")
 }
 
 #[cfg(test)]
@@ -306,12 +473,29 @@ mod tests {
 
     #[test]
     fn redirections() {
-        let place = |host: &str, port| Some((host.to_owned(), port));
-        assert_eq!(moved("MOVED 3999 10.0.0.1:6381"), place("10.0.0.1", 6381));
-        assert_eq!(moved("MOVED 3999 ::1:6381"), place("::1", 6381));
-        assert_eq!(moved("MOVED 3999 :6381"), place("", 6381));
-        for other in ["MOVED", "MOVED 3999", "MOVED 1 a:b", "ASK 1 a:1", "ERR no"] {
-            assert_eq!(moved(other), None, "{other}");
+        let address = |host: &str, port| (host.to_owned(), port);
+        let moved = |host, port| Some(Redirection::Moved(address(host, port)));
+        for (text, redirection) in [
+            ("MOVED 3999 10.0.0.1:6381", moved("10.0.0.1", 6381)),
+            ("MOVED 3999 ::1:6381", moved("::1", 6381)),
+            ("MOVED 3999 :6381", moved("", 6381)),
+            ("ASK 1 a:1", Some(Redirection::Ask(address("a", 1)))),
+        ] {
+            let reply = Reply::Error(text.into());
+            assert_eq!(Redirection::of(&reply), redirection, "{text}");
+        }
+        for other in [
+            "MOVED",
+            "MOVED 3999",
+            "MOVED 1 a:b",
+            "ASKED 1 a:1",
+            "ERR no",
+        ] {
+            assert_eq!(
+                Redirection::of(&Reply::Error(other.into())),
+                None,
+                "{other}"
+            );
         }
     }
 

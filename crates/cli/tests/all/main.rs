@@ -11,6 +11,7 @@
 
 mod cli;
 mod clients;
+mod cluster;
 mod copy;
 mod dedup;
 mod files;
