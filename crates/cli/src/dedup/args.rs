@@ -98,7 +98,7 @@ With --window 30d, a record that comes again within thirty days of when it was p
 It is printed again after 37.5 days at the latest. --capacity is the number of records that are new
 in that time. Later runs know the window.
 
-With --key, any server with BF.RESERVE and BF.MADD will do. The filter is made when it is missing.
+With --key, any server with BF.RESERVE and BF.INSERT will do. The filter is made when it is missing.
 Otherwise its parameters hold, and --capacity and --error-rate have no effect. Without --capacity it
 is made for a million records.
 

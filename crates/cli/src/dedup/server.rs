@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use everbloom_resp::Reply;
+use everbloom_resp::{Reply, quoted};
 
 use super::args::{Args, ERROR_RATE};
 use crate::client::Url;
@@ -10,7 +10,10 @@ use crate::failure::Failure;
 use crate::records::chunk::Chunk;
 use crate::servers::server::{Requests, Server};
 
-/// Keys of one BF.MADD. The server serves others between two of them.
+/// Adds items to a filter, and makes none: the server's own would have another error rate.
+const COMMAND: &str = "BF.INSERT";
+
+/// Keys of one request. The server serves others between two of them.
 const BATCH: usize = 1000;
 
 /// The capacity of a filter that is made without one.
@@ -26,7 +29,7 @@ pub(super) struct ServerFilter {
 impl ServerFilter {
     /// Connects, and makes the filter unless it is there.
     pub(super) fn connect(url: &Url, args: &Args, key: &OsStr) -> Result<Self, Failure> {
-        let mut server = Server::connect(url, &args.server, &["BF.MADD"])?;
+        let mut server = Server::connect(url, &args.server, &[COMMAND])?;
         let key = key.as_encoded_bytes().to_vec();
         let capacity = args.capacity.unwrap_or(CAPACITY).to_string();
         let error_rate = args.error_rate.unwrap_or(ERROR_RATE).to_string();
@@ -52,7 +55,7 @@ impl ServerFilter {
         let mut request: Vec<&[u8]> = Vec::new();
         for ends in chunk.key_ends.chunks(BATCH) {
             request.clear();
-            request.extend([&b"BF.MADD"[..], &self.key]);
+            request.extend([COMMAND.as_bytes(), &self.key, b"NOCREATE", b"ITEMS"]);
             for &end in ends {
                 request.push(chunk.keys.get(start..end).unwrap_or_default());
                 start = end;
@@ -60,9 +63,17 @@ impl ServerFilter {
             requests.push(&request);
         }
         let mut counts = chunk.key_ends.chunks(BATCH).map(<[usize]>::len);
-        self.server.execute(&requests, |server, reply| {
-            let count = counts.next().unwrap_or_default();
-            server.answers(reply, ("BF.MADD", count), |is_new| new.push(is_new))
+        let key = &self.key;
+        self.server.execute(&requests, |server, reply| match reply {
+            Reply::Error(text) if text.contains("not found") => Err(Failure::Other(format!(
+                "there is no such key any more: {}: it was deleted, evicted or has expired; the \
+                 next run makes it again",
+                quoted(key)
+            ))),
+            reply => {
+                let count = counts.next().unwrap_or_default();
+                server.answers(reply, (COMMAND, count), |is_new| new.push(is_new))
+            }
         })
     }
 }

@@ -20,7 +20,7 @@ pub(super) type Item = [u8; ITEM_LENGTH];
 pub(super) enum Subject {
     Embedded(LayeredFilter),
     Cuckoo(CuckooFilter),
-    Server(ServerKey),
+    Server(Box<ServerKey>),
 }
 
 /// A key of our own on a server. It is deleted at the end.
@@ -51,7 +51,9 @@ impl Subject {
         layout: Option<Layout>,
     ) -> Result<Self, Failure> {
         match (server, layout) {
-            (Some(server), None) => Ok(Subject::Server(ServerKey::new(server, Family::Bloom))),
+            (Some(server), None) => Ok(Subject::Server(
+                ServerKey::new(server, Family::Bloom).into(),
+            )),
             (server, layout) => Self::reserved(server, DEFAULT, Shape::Layout(layout)),
         }
     }
@@ -108,7 +110,7 @@ impl Subject {
         let request = [&[command, &key.key], words].concat();
         let accept = |server: &mut Server, reply| server.accepted(reply, command).map(drop);
         key.server.execute(&Requests::of(&request), accept)?;
-        Ok(Subject::Server(key))
+        Ok(Subject::Server(key.into()))
     }
 
     /// Adds the items. Returns how many of them the filter counted.

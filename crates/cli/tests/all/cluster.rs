@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -22,7 +22,7 @@ fn key_of_second_node(cluster: &Cluster) -> (String, u16) {
 fn dedup(cluster: &Cluster, key: &str) -> Command {
     let url = &cluster.addresses()[0];
     let mut dedup = Command::new(EVERBLOOM);
-    dedup.args(["dedup", "-e", "1e-9", "--key", key, url]);
+    dedup.args(["dedup", "-q", "-e", "1e-9", "--key", key, url]);
     dedup.env_remove("REDISCLI_AUTH");
     dedup
 }

@@ -57,6 +57,31 @@ fn records_without_an_answer_are_printed() {
     assert!(message.contains("no answer for 2 records"), "{message}");
 }
 
+/// BF.MADD would make it again, for 100 items at 1 %, and lose one record in a hundred.
+#[test]
+fn a_filter_that_is_gone_ends_the_run() {
+    let server = Server::start();
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let args = ["--url", &url, "--key", "seen", "-e", "1e-9"];
+    let mut running = Running::start(&args);
+    running.write("a\n");
+    assert_eq!(running.line(), "a\n");
+    server.query(&["DEL", "seen"]).success();
+    running.write("b\n");
+    assert_eq!(running.line(), "b\n");
+    drop(running.input);
+    let outcome = running.child.wait_with_output().unwrap();
+    let message = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.status.code(), Some(2), "{message}");
+    let gone = "there is no such key any more: \"seen\"";
+    assert!(message.contains(gone), "{message}");
+    assert_eq!(server.query(&["EXISTS", "seen"]).success(), "(integer) 0\n");
+    // The next run makes it with its own error rate.
+    assert_eq!(with_input(&args, "b\n").success(), "b\n");
+    let info = server.query(&["BF.INFO", "seen"]).success();
+    assert!(info.contains("1000000"), "{info}");
+}
+
 /// Waiting for a run that holds the lock is not needed: the lock ends with the process.
 #[test]
 fn two_runs_at_once_are_not_mixed() {
