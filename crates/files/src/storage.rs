@@ -60,8 +60,8 @@ pub trait Storage: Send + Sync + Debug {
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
     /// Opens a file to write at its end, made when missing.
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
-    /// Opens a file to read, and says how long it is.
-    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)>;
+    /// Opens a file to read from byte `start` on, and says how long the whole file is.
+    fn read_from(&self, name: &str, start: u64) -> io::Result<(Box<dyn Read + Send>, u64)>;
     /// Which file has this name now.
     fn status(&self, name: &str) -> io::Result<FileStatus>;
     /// Renames a file, and replaces the one of that name.
@@ -74,6 +74,11 @@ pub trait Storage: Send + Sync + Debug {
     fn sync_dir(&self, name: &str) -> io::Result<()>;
     /// The names of the files in a directory, without its own.
     fn list(&self, name: &str) -> io::Result<Vec<String>>;
+
+    /// Opens a file to read, and says how long it is.
+    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
+        self.read_from(name, 0)
+    }
 
     /// When a file was last written, if that is known: for people, as it may lie.
     fn modified(&self, _name: &str) -> io::Result<Option<SystemTime>> {
@@ -169,9 +174,10 @@ impl Storage for Disk {
         Ok(Box::new(file))
     }
 
-    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
-        let file = File::open(self.path(name))?;
+    fn read_from(&self, name: &str, start: u64) -> io::Result<(Box<dyn Read + Send>, u64)> {
+        let mut file = File::open(self.path(name))?;
         let len = file.metadata()?.len();
+        file.seek(SeekFrom::Start(start))?;
         Ok((Box::new(file), len))
     }
 

@@ -9,11 +9,13 @@
     reason = "each test binary uses a part of it"
 )]
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use everbloom_files::storage::{FileStatus, Storage, StorageFile, Syncing};
+use everbloom_files::storage::{FileStatus, StorageFile, Syncing};
+
+use super::hooked::{Hooked, Hooks};
 
 /// What can hang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,10 +90,12 @@ impl Drop for ReleaseAtEnd {
 }
 
 /// Another disk with a brake.
-#[derive(Debug)]
-pub struct HeldDisk<D> {
-    pub disk: D,
-    pub brake: Arc<Brake>,
+pub type HeldDisk<D> = Hooked<D, Arc<Brake>>;
+
+impl Hooks for Arc<Brake> {
+    fn written(&self, file: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
+        Box::new(HeldFile(file, Arc::clone(self)))
+    }
 }
 
 #[derive(Debug)]
@@ -124,41 +128,5 @@ impl StorageFile for HeldFile {
     }
     fn status(&self) -> io::Result<FileStatus> {
         self.0.status()
-    }
-}
-
-impl<D> HeldDisk<D> {
-    fn held(&self, file: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
-        Box::new(HeldFile(file, Arc::clone(&self.brake)))
-    }
-}
-
-impl<D: Storage> Storage for HeldDisk<D> {
-    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        Ok(self.held(self.disk.create(name)?))
-    }
-    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        Ok(self.held(self.disk.append(name)?))
-    }
-    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
-        self.disk.read(name)
-    }
-    fn status(&self, name: &str) -> io::Result<FileStatus> {
-        self.disk.status(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-    fn create_dir(&self, name: &str) -> io::Result<()> {
-        self.disk.create_dir(name)
-    }
-    fn sync_dir(&self, name: &str) -> io::Result<()> {
-        self.disk.sync_dir(name)
-    }
-    fn list(&self, name: &str) -> io::Result<Vec<String>> {
-        self.disk.list(name)
     }
 }

@@ -107,8 +107,9 @@ impl DataLoader<'_> {
     /// Moves the torn end of a file aside. It is returned if that fails now and is tried again
     /// later: writes are refused until then.
     fn move_torn_end(&self, file: &str, start: u64) -> Result<Option<TornEnd>, LoadError> {
-        let mut torn_end = TornEnd::new(&self.persistence.storage, file, start);
-        match torn_end.move_aside(self.store.machine.uptime()) {
+        let (storage, machine) = (&self.persistence.storage, &self.store.machine);
+        let mut torn_end = TornEnd::new(storage, machine, file, start);
+        match torn_end.move_aside(true) {
             Ok(mut truncated) => {
                 truncated.sync().map_err(LoadError::io(file))?;
                 Ok(None)

@@ -206,7 +206,7 @@ impl Writer {
         fsync: Fsync,
     ) -> io::Result<()> {
         self.take_sync_results(shared, unwritten, fsync)?;
-        self.move_torn_end(shared, fsync)?;
+        self.move_torn_end(shared, unwritten.is_last(), fsync)?;
         if unwritten.is_last() || self.checked.is_due(shared.store.machine.uptime()) {
             self.check_files(shared);
         }
@@ -242,13 +242,13 @@ impl Writer {
         }
     }
 
-    /// Moves the torn end aside that the start could not move, if there is one.
-    fn move_torn_end(&mut self, shared: Shared<'_>, fsync: Fsync) -> io::Result<()> {
+    /// Moves the torn end aside that the start could not move, if there is one. A stop tries
+    /// `at_once`.
+    fn move_torn_end(&mut self, shared: Shared<'_>, at_once: bool, fsync: Fsync) -> io::Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        let moved = log.move_torn_end(shared.store.machine.uptime());
-        match moved.map_err(io::Error::other)? {
+        match log.move_torn_end(at_once).map_err(io::Error::other)? {
             Some(mut truncated) => self.note_sync(shared, truncated.sync(), fsync),
             None => Ok(()),
         }

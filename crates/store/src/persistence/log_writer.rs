@@ -48,16 +48,16 @@ impl Log {
         }
     }
 
-    /// Moves the torn end aside, if there is one. Returns the file that it was in, truncated and not
-    /// synced.
+    /// Moves the torn end aside, if there is one and a try is due or wanted `at_once`. Returns the
+    /// file that it was in, truncated and not synced.
     pub(super) fn move_torn_end(
         &mut self,
-        now: Duration,
+        at_once: bool,
     ) -> Result<Option<Box<dyn StorageFile>>, TornEndError> {
         let Some(torn_end) = &mut self.torn_end else {
             return Ok(None);
         };
-        let file = torn_end.move_aside(now)?;
+        let file = torn_end.move_aside(at_once)?;
         self.torn_end = None;
         Ok(Some(file))
     }

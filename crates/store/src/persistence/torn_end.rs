@@ -3,8 +3,10 @@
 //! A full disk may have no room for that file. Then the keys are served, and writes are refused
 //! until there is room: the thread that writes the log tries again. With `appendfsync always` a
 //! server that cannot write its log ends, so it does not start.
+//!
+//! A try writes as much as there is room for. So the pause before the next one doubles.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,19 +14,33 @@ use everbloom_files::storage::{Storage, StorageFile, parent};
 use thiserror::Error;
 use tracing::warn;
 
-/// How long to wait before the next try. A try writes as much as there is room for.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+use crate::machine::Machine;
+
+/// The pause after the first try that fails.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Bytes at the end of a file of the AOF that are no whole command or transaction.
 #[derive(Debug)]
 pub(super) struct TornEnd {
     storage: Arc<dyn Storage>,
+    machine: Arc<dyn Machine>,
     /// The file.
     file: String,
     /// Where in it they begin.
     start: u64,
-    /// The uptime of the machine at the last try, and why that failed.
-    failed: Option<(Duration, TornEndError)>,
+    /// The last try, which failed.
+    failed: Option<FailedTry>,
+}
+
+#[derive(Debug)]
+struct FailedTry {
+    why: TornEndError,
+    /// The uptime of the machine at its end.
+    ended: Duration,
+    /// The time from its end to the next try.
+    pause: Duration,
 }
 
 /// Why a torn end is still in its file.
@@ -36,9 +52,15 @@ pub struct TornEndError {
 }
 
 impl TornEnd {
-    pub(super) fn new(storage: &Arc<dyn Storage>, file: &str, start: u64) -> Self {
+    pub(super) fn new(
+        storage: &Arc<dyn Storage>,
+        machine: &Arc<dyn Machine>,
+        file: &str,
+        start: u64,
+    ) -> Self {
         TornEnd {
             storage: Arc::clone(storage),
+            machine: Arc::clone(machine),
             file: file.into(),
             start,
             failed: None,
@@ -47,34 +69,39 @@ impl TornEnd {
 
     /// Moves the bytes to a new file beside. Returns the file that they were in, truncated and not
     /// synced. After a failure, which leaves nothing behind, further calls repeat the error until a
-    /// new try is due. `now` is the machine's uptime.
+    /// new try is due, or `at_once` is wanted.
     pub(super) fn move_aside(
         &mut self,
-        now: Duration,
+        at_once: bool,
     ) -> Result<Box<dyn StorageFile>, TornEndError> {
-        if let Some((tried, error)) = &self.failed
-            && now.saturating_sub(*tried) < RETRY_INTERVAL
-        {
-            return Err(error.clone());
-        }
+        let pause = match &self.failed {
+            None => FIRST_PAUSE,
+            Some(failed) => {
+                let passed = self.machine.uptime().saturating_sub(failed.ended);
+                if passed < failed.pause && !at_once {
+                    return Err(failed.why.clone());
+                }
+                MAX_PAUSE.min(failed.pause * 2)
+            }
+        };
         self.try_to_move_aside().map_err(|problem| {
-            let error = TornEndError {
+            let why = TornEndError {
                 file: self.file.clone(),
                 problem: problem.to_string(),
             };
-            self.failed = Some((now, error.clone()));
-            error
+            self.failed = Some(FailedTry {
+                why: why.clone(),
+                ended: self.machine.uptime(),
+                pause,
+            });
+            why
         })
     }
 
     fn try_to_move_aside(&self) -> io::Result<Box<dyn StorageFile>> {
-        let (mut file, len) = self.storage.read(&self.file)?;
-        io::copy(
-            &mut Read::by_ref(&mut file).take(self.start),
-            &mut io::sink(),
-        )?;
+        let (torn, len) = self.storage.read_from(&self.file, self.start)?;
         let copy = self.free_name()?;
-        let truncated = self.copy(file, &copy).and_then(|()| {
+        let truncated = self.copy(torn, &copy).and_then(|()| {
             let mut file = self.storage.append(&self.file)?;
             file.truncate(self.start)?;
             Ok(file)
@@ -94,7 +121,7 @@ impl TornEnd {
     }
 
     /// Writes the bytes that a reader gives to a new file.
-    fn copy(&self, mut from: impl Read, to: &str) -> io::Result<()> {
+    fn copy(&self, mut from: impl io::Read, to: &str) -> io::Result<()> {
         let mut copy = self.storage.create(to)?;
         io::copy(&mut from, &mut copy)?;
         copy.sync()?;

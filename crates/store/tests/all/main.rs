@@ -10,6 +10,11 @@
 )]
 
 mod crash_points;
+#[path = "../../../files/tests/support/crashing/mod.rs"]
+mod crashing;
 mod expiry;
+#[path = "../../../files/tests/support/hooked.rs"]
+mod hooked;
 mod reader;
 mod snapshot;
+mod torn_end;

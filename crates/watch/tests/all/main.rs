@@ -10,6 +10,8 @@
 mod dashboard;
 #[path = "../../../files/tests/support/held.rs"]
 mod held;
+#[path = "../../../files/tests/support/hooked.rs"]
+mod hooked;
 mod http;
 mod page;
 mod stall;

@@ -24,7 +24,7 @@ fn it_is_not_ready_while_the_disk_stalls() {
         let brake = Arc::new(Brake::default());
         let disk = HeldDisk {
             disk: Disk::new(dir.path()),
-            brake: Arc::clone(&brake),
+            hooks: Arc::clone(&brake),
         };
         let mut settings = local(Settings {
             metrics_port: free_port(),

@@ -97,12 +97,12 @@ impl Storage for CrashingDisk {
     }
 
     /// The bytes as of now: what is written later is not seen.
-    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
+    fn read_from(&self, name: &str, start: u64) -> io::Result<(Box<dyn Read + Send>, u64)> {
         let state = self.lock();
         state.alive()?;
-        let bytes = state.files[state.file(name)?].current.clone();
-        let len = bytes.len() as u64;
-        Ok((Box::new(Cursor::new(bytes)), len))
+        let bytes = &state.files[state.file(name)?].current;
+        let read = bytes.get(start as usize..).unwrap_or_default().to_vec();
+        Ok((Box::new(Cursor::new(read)), bytes.len() as u64))
     }
 
     fn status(&self, name: &str) -> io::Result<FileStatus> {

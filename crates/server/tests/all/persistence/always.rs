@@ -31,7 +31,7 @@ pub(crate) fn start_on(disk: &CrashingDisk, brake: &Arc<Brake>, appendfsync: Fsy
     let settings = with(settings, |data| data.appendfsync = appendfsync);
     let storage = Arc::new(HeldDisk {
         disk: disk.clone(),
-        brake: Arc::clone(brake),
+        hooks: Arc::clone(brake),
     });
     let persistence = Persistence::on(storage, &settings.data);
     let running = Server::start_on(settings, Some(persistence)).unwrap();

@@ -1,19 +1,18 @@
 //! A disk that is full: what is answered meanwhile, and the ways out.
 
-use std::io::{self, ErrorKind, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
-use everbloom_files::storage::{FileStatus, StorageFile, Syncing};
 use everbloom_resp::Reply;
 use everbloom_server::Settings;
 use everbloom_store::Fsync;
 
+use super::always::start_on as start_held;
 use super::common::{digest, info, logging, run, until, with};
 use super::crashing::CrashingDisk;
-use super::hooked::{Hooked, Hooks};
-use super::trouble::{LOG_TROUBLE, begin, start_on};
+use super::held::{Brake, Operation, ReleaseAtEnd};
+use super::trouble::{LOG_TROUBLE, start_on};
 use crate::support::{Client, OfRunning};
 
 /// Whether a client has got no reply, though it waited for a while.
@@ -162,74 +161,18 @@ fn what_waits_for_a_log_that_fails_stays_within_bounds() {
     assert!(why.starts_with("the end of the log could not be"), "{why}");
 }
 
-/// An fsync waits while this is locked.
-#[derive(Debug, Clone, Default)]
-struct Slow {
-    sync: Arc<Mutex<()>>,
-    syncing: Arc<AtomicBool>,
-}
-
-#[derive(Debug)]
-struct SlowFile(Box<dyn StorageFile>, Slow);
-
-impl Slow {
-    fn wait(&self) -> MutexGuard<'_, ()> {
-        self.syncing.store(true, Ordering::SeqCst);
-        self.sync.lock().unwrap()
-    }
-}
-
-impl Hooks for Slow {
-    fn written(&self, file: Box<dyn StorageFile>) -> Box<dyn StorageFile> {
-        Box::new(SlowFile(file, self.clone()))
-    }
-}
-
-impl Write for SlowFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl StorageFile for SlowFile {
-    fn sync(&mut self) -> io::Result<()> {
-        let _open = self.1.wait();
-        self.0.sync()
-    }
-    fn sync_elsewhere(&self) -> io::Result<Syncing> {
-        self.0.sync_elsewhere()
-    }
-    fn truncate(&mut self, len: u64) -> io::Result<()> {
-        self.0.truncate(len)
-    }
-    fn status(&self) -> io::Result<FileStatus> {
-        self.0.status()
-    }
-}
-
 /// Two clients add the same item. "It was there already" is a promise, too.
 #[test]
 fn an_item_that_was_there_is_acknowledged_when_it_is_in_the_log() {
-    let slow = Slow::default();
-    let settings = with(settings(), |data| data.appendfsync = Fsync::Always);
-    let storage = Hooked {
-        disk: CrashingDisk::new(),
-        hooks: slow.clone(),
-    };
-    let running = begin(Arc::new(storage), settings);
-    running.wait_until_loaded();
+    let brake = Arc::new(Brake::default());
+    let running = start_held(&CrashingDisk::new(), &brake, Fsync::Always);
+    let _release = ReleaseAtEnd(Arc::clone(&brake));
     let mut clients = [(); 4].map(|()| Client::of(&running));
     let [first, reader, others @ ..] = &mut clients;
     run(first, &["BF.ADD f before", "SET a 1"]);
-    slow.syncing.store(false, Ordering::SeqCst);
-    let closed = slow.sync.lock().unwrap();
+    brake.hold(Operation::Sync);
     first.send(&["BF.ADD", "f", "x"]);
-    while !slow.syncing.load(Ordering::SeqCst) {
-        std::thread::yield_now();
-    }
+    brake.wait_until_reached();
     others[0].send(&["BF.ADD", "f", "x"]);
     others[1].send(&["SETNX", "a", "2"]);
     for client in others.iter().chain([&*first]) {
@@ -238,7 +181,7 @@ fn an_item_that_was_there_is_acknowledged_when_it_is_in_the_log() {
     // Who only looks does not wait.
     assert_eq!(reader.line("BF.EXISTS f x"), Reply::Integer(1));
     assert_eq!(reader.line("GET a"), Reply::bulk("1"));
-    drop(closed);
+    brake.release();
     assert_eq!(first.reply(), Reply::Integer(1));
     for client in others {
         assert_eq!(client.reply(), Reply::Integer(0));

@@ -19,6 +19,7 @@ mod found;
 mod full;
 #[path = "../../../../files/tests/support/held.rs"]
 mod held;
+#[path = "../../../../files/tests/support/hooked.rs"]
 mod hooked;
 mod jobs;
 mod peers;

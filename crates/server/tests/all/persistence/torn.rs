@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::{Running, Settings};
@@ -15,17 +16,21 @@ use super::crashing::CrashingDisk;
 use super::trouble::{LOG_TROUBLE, begin, start_on};
 use crate::support::Client;
 
+/// The AOF of a server that has run these commands: its last file, and what that holds.
+fn log_of(dir: &Path, lines: &[&str]) -> (PathBuf, Vec<u8>) {
+    let (running, mut client) = start(logging(dir));
+    run(&mut client, lines);
+    drop(running);
+    let file = last_increment(dir);
+    let bytes = fs::read(&file).unwrap();
+    (file, bytes)
+}
+
 #[test]
 fn a_cut_log_is_cut_back_or_refused_as_the_setting_says() {
     let dir = tempdir().unwrap();
-    let (running, mut client) = start(logging(dir.path()));
-    run(
-        &mut client,
-        &["SET a 1", "SET b 2", "MULTI", "SET c 3", "SET d 4", "EXEC"],
-    );
-    drop(running);
-    let file = last_increment(dir.path());
-    let whole = fs::read(&file).unwrap();
+    let lines = ["SET a 1", "SET b 2", "MULTI", "SET c 3", "SET d 4", "EXEC"];
+    let (file, whole) = log_of(dir.path(), &lines);
     let mut cuts = 0;
     for cut in [1, 5, 20, 60] {
         let kept = &whole[..whole.len() - cut];
@@ -60,11 +65,7 @@ fn a_cut_log_is_cut_back_or_refused_as_the_setting_says() {
 #[test]
 fn a_log_may_have_longer_values_than_clients_may_send_now() {
     let dir = tempdir().unwrap();
-    let (running, mut client) = start(logging(dir.path()));
-    run(&mut client, &["SET a 1"]);
-    drop(running);
-    let file = last_increment(dir.path());
-    let whole = fs::read(&file).unwrap();
+    let (file, whole) = log_of(dir.path(), &["SET a 1"]);
     let long = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$600000000\r\nvalue";
     fs::write(&file, [&whole[..], long].concat()).unwrap();
     let (_running, mut client) = start(logging(dir.path()));
@@ -77,12 +78,8 @@ const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 
 /// A log with a transaction and commands behind it, and where its `EXEC` is.
 fn log_with_a_transaction(dir: &Path, last: &[&str]) -> (PathBuf, Vec<u8>, usize) {
-    let (running, mut client) = start(logging(dir));
-    run(&mut client, &["SET a 1", "MULTI", "SET b 2", "EXEC"]);
-    run(&mut client, last);
-    drop(running);
-    let file = last_increment(dir);
-    let good = fs::read(&file).unwrap();
+    let transaction = ["SET a 1", "MULTI", "SET b 2", "EXEC"];
+    let (file, good) = log_of(dir, &[&transaction[..], last].concat());
     let at = good.windows(EXEC.len()).position(|found| found == EXEC);
     (file, good, at.unwrap())
 }
@@ -150,14 +147,11 @@ fn what_no_transaction_has_is_damage_whether_it_ends_or_not() {
 #[test]
 fn a_damaged_length_in_the_middle_of_the_log_is_no_torn_end() {
     let dir = tempdir().unwrap();
-    let (running, mut client) = start(logging(dir.path()));
     let value = "v".repeat(1000);
-    for key in 0..100 {
-        run(&mut client, &[&format!("SET k{key} {value}")]);
-    }
-    drop(running);
-    let file = last_increment(dir.path());
-    let good = fs::read_to_string(&file).unwrap();
+    let lines: Vec<String> = (0..100).map(|key| format!("SET k{key} {value}")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let (file, good) = log_of(dir.path(), &lines);
+    let good = String::from_utf8(good).unwrap();
     let at = good.match_indices("$1000").nth(10).unwrap().0;
     let (head, tail) = good.split_at(at);
     fs::write(
@@ -183,11 +177,7 @@ fn a_damaged_length_in_the_middle_of_the_log_is_no_torn_end() {
 #[test]
 fn zeros_at_the_end_of_the_log_are_a_torn_end() {
     let dir = tempdir().unwrap();
-    let (running, mut client) = start(logging(dir.path()));
-    run(&mut client, &["SET a 1"]);
-    drop(running);
-    let file = last_increment(dir.path());
-    let whole = fs::read(&file).unwrap();
+    let (file, whole) = log_of(dir.path(), &["SET a 1"]);
     let mut value = Vec::new();
     encode_request(&["SET", "b", "value\0\0\0\0"], &mut value);
     for (number, torn) in [
@@ -331,7 +321,7 @@ fn with_always_a_torn_end_for_which_there_is_no_room_refuses_the_start() {
         let settings = with(logging("unused".as_ref()), |data| {
             data.appendfsync = Fsync::Always;
         });
-        let running = begin(std::sync::Arc::new(disk.clone()), settings);
+        let running = begin(Arc::new(disk.clone()), settings);
         let why = running.wait().unwrap_err();
         assert!(why.contains("the torn end of appendonlydir/"), "{why}");
         assert!(why.contains("the server did not start"), "{why}");

@@ -90,7 +90,7 @@ impl Read for GatedFile {
 }
 
 impl Hooks for GatedReads {
-    fn read(&self, file: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+    fn read(&self, _: &str, file: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
         Box::new(GatedFile(file, Arc::clone(&self.0)))
     }
 }

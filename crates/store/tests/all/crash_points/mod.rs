@@ -20,9 +20,6 @@
     missing_docs
 )]
 
-#[path = "../../../../files/tests/support/crashing/mod.rs"]
-mod crashing;
-
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -31,7 +28,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crashing::CrashingDisk;
 use everbloom_files::rdb::payload;
 use everbloom_resp::{Batch, DecodeLimits, Limits, Reply, RequestParser, decode, encode_request};
 use everbloom_server::internals::Client;
@@ -46,6 +42,8 @@ use everbloom_store::clock::Now;
 use everbloom_store::keyspace::SHARDS;
 use everbloom_store::persistence::load::{self, LoadError};
 use everbloom_store::persistence::{Persistence, jobs, log};
+
+use crate::crashing::CrashingDisk;
 
 mod full_disk;
 mod machine;

@@ -1,12 +1,19 @@
 //! A data directory that does something more at some operations of another one.
 
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "each test binary uses a part of it"
+)]
+
 use std::fmt::Debug;
 use std::io::{self, Read};
 
 use everbloom_files::storage::{FileStatus, Storage, StorageFile};
 
 /// What it does more; by default nothing.
-pub(crate) trait Hooks: Debug + Send + Sync {
+pub trait Hooks: Debug + Send + Sync {
     /// Before a file of this name is created.
     fn creating(&self, _name: &str) {}
 
@@ -16,16 +23,16 @@ pub(crate) trait Hooks: Debug + Send + Sync {
     }
 
     /// To a file that will be read.
-    fn read(&self, file: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+    fn read(&self, _name: &str, file: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
         file
     }
 }
 
 /// The directory.
 #[derive(Debug)]
-pub(crate) struct Hooked<D, H> {
-    pub(crate) disk: D,
-    pub(crate) hooks: H,
+pub struct Hooked<D, H> {
+    pub disk: D,
+    pub hooks: H,
 }
 
 impl<D: Storage, H: Hooks> Storage for Hooked<D, H> {
@@ -36,9 +43,9 @@ impl<D: Storage, H: Hooks> Storage for Hooked<D, H> {
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
         self.disk.append(name).map(|file| self.hooks.written(file))
     }
-    fn read(&self, name: &str) -> io::Result<(Box<dyn Read + Send>, u64)> {
-        let (file, len) = self.disk.read(name)?;
-        Ok((self.hooks.read(file), len))
+    fn read_from(&self, name: &str, start: u64) -> io::Result<(Box<dyn Read + Send>, u64)> {
+        let (file, len) = self.disk.read_from(name, start)?;
+        Ok((self.hooks.read(name, file), len))
     }
     fn status(&self, name: &str) -> io::Result<FileStatus> {
         self.disk.status(name)
