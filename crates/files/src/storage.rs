@@ -94,14 +94,19 @@ pub trait Storage: Send + Sync + Debug {
         }
     }
 
-    /// Puts `bytes` under `name` so that a crash leaves either the old file or the new one.
+    /// Puts `bytes` under `name` so that a crash leaves either the old file or the new one. A
+    /// failure before the name is replaced leaves nothing behind.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = format!("{name}.tmp");
-        let mut file = self.create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync()?;
-        drop(file);
-        self.rename(&temporary, name)?;
+        let written = self.create(&temporary).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync()
+        });
+        let replaced = written.and_then(|()| self.rename(&temporary, name));
+        if replaced.is_err() {
+            drop(self.remove(&temporary));
+        }
+        replaced?;
         self.sync_dir(parent(name))
     }
 }

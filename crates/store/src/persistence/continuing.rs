@@ -1,5 +1,7 @@
 //! Begins or continues the log, once the data is loaded.
 
+use std::collections::BTreeMap;
+
 use everbloom_files::aof::Manifest;
 
 use super::jobs::write_file;
@@ -22,21 +24,31 @@ impl DataLoader<'_> {
         let storage = &*persistence.storage;
         storage.create_dir(persistence.names.dir()).map_err(&io)?;
         storage.sync_dir("").map_err(&io)?;
-        persistence.set_log(manifest);
-        persistence.retire_log().map_err(&io)?;
+        persistence.set_log(manifest, BTreeMap::new());
+        let old = persistence.retire_log().map_err(&io)?;
         let base = persistence.temporary_base();
         let snapshot = Snapshot::begin(&store.keyspace, || ());
         let purpose = Purpose::Base;
-        let written = write_file(store, persistence, snapshot, settings, &base, purpose)?;
-        persistence
-            .install_base(&base, written, Follows::Log)
-            .map_err(&io)?;
-        let file = persistence.next_file().map_err(&io)?;
-        Ok(Log::new(file, 0, self.store.machine.uptime()))
+        let written = write_file(store, persistence, snapshot, settings, &base, purpose);
+        let begun = written.map_err(LoadError::from).and_then(|bytes| {
+            let installed = persistence.install_base(&base, bytes, Follows::Log);
+            let file = installed.and_then(|()| persistence.next_file(None));
+            file.map_err(&io)
+        });
+        if begun.is_err() {
+            // The start fails, and leaves nothing behind.
+            drop(storage.remove(&base));
+            drop(persistence.restore_log(old, None));
+        }
+        Ok(Log::new(begun?, 0, store.machine.uptime()))
     }
 
-    /// Continues the log that was read, whose last file has `len` bytes.
-    pub(super) fn go_on(&self, mut manifest: Manifest, len: u64) -> Result<Log, LoadError> {
+    /// Continues the log that was read, whose files have these lengths by name.
+    pub(super) fn go_on(
+        &self,
+        mut manifest: Manifest,
+        mut lengths: BTreeMap<String, u64>,
+    ) -> Result<Log, LoadError> {
         let persistence = self.persistence;
         let file = persistence.names.manifest();
         let io = LoadError::io(&file);
@@ -57,13 +69,14 @@ impl DataLoader<'_> {
             file.sync().map_err(&io)?;
             last = Some(file);
         }
-        let is_increment = !manifest.increments.is_empty();
-        persistence.set_log(manifest);
+        let current = manifest.increments.last();
+        let current = current.and_then(|current| lengths.remove(&current.name));
+        persistence.set_log(manifest, lengths);
         persistence.forget_announcement().map_err(&io)?;
-        if let Some(file) = last.filter(|_| is_increment) {
+        if let (Some(file), Some(len)) = (last, current) {
             return Ok(Log::new(file, len, self.store.machine.uptime()));
         }
-        let file = persistence.next_file().map_err(&io)?;
+        let file = persistence.next_file(None).map_err(&io)?;
         Ok(Log::new(file, 0, self.store.machine.uptime()))
     }
 }

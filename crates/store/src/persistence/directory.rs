@@ -1,5 +1,6 @@
 //! The data directory and the state of its files.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -78,6 +79,8 @@ struct Home {
 pub(super) struct LogFiles {
     /// The files.
     pub(super) manifest: Manifest,
+    /// The lengths of files that are no longer written, by name.
+    pub(super) lengths: BTreeMap<String, u64>,
     /// How many of the journal's file switches are done.
     pub(super) switches: u64,
     /// The switches up to this one failed, if any: the log went on in the file before.
@@ -270,10 +273,12 @@ impl Persistence {
         format!("{}/temp.base.rdb", self.names.dir())
     }
 
-    /// The log that is on the disk, before any of it is written.
-    pub(super) fn set_log(&self, manifest: Manifest) {
+    /// The log that is on the disk, before any of it is written, and the lengths of its files as far
+    /// as they were read.
+    pub(super) fn set_log(&self, manifest: Manifest, lengths: BTreeMap<String, u64>) {
         *self.log.lock() = LogFiles {
             manifest,
+            lengths,
             ..LogFiles::default()
         };
     }

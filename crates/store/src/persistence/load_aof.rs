@@ -25,21 +25,20 @@ impl DataLoader<'_> {
             self.load_snapshot()?;
             return self.begin_log(manifest);
         }
-        let (last_len, torn_end) = self.load_files(&manifest, replay)?;
-        Ok(self.go_on(manifest, last_len)?.behind(torn_end))
+        let (lengths, torn_end) = self.load_files(&manifest, replay)?;
+        Ok(self.go_on(manifest, lengths)?.behind(torn_end))
     }
 
-    /// Reads all files of the log; returns the length of the last, and a torn end that is still
+    /// Reads all files of the log; returns their lengths by name, and a torn end that is still
     /// there.
     fn load_files(
         &self,
         log: &Manifest,
         replay: &mut dyn Replay,
-    ) -> Result<(u64, Option<TornEnd>), LoadError> {
+    ) -> Result<(BTreeMap<String, u64>, Option<TornEnd>), LoadError> {
         let (names, figures) = (&self.persistence.names, &self.persistence.figures);
         let files: Vec<FileInfo> = log.files().cloned().collect();
-        let mut size = 0;
-        let (mut last_len, mut torn_end) = (0, None);
+        let (mut lengths, mut last_len, mut torn_end) = (BTreeMap::new(), 0, None);
         let end = self.end_of(&files)?;
         for (number, info) in files.iter().enumerate() {
             let format = match &log.base {
@@ -51,14 +50,14 @@ impl DataLoader<'_> {
             let path = names.path(info);
             let (len, torn) = self.load_log_file(&path, format, may_be_torn, replay)?;
             (last_len, torn_end) = (len, torn_end.or(torn));
-            size += len;
+            lengths.insert(info.name.clone(), len);
             if number == 0 {
                 figures.log_base_size.store(last_len, Relaxed);
             }
         }
-        figures.log_size.store(size, Relaxed);
+        figures.log_size.store(lengths.values().sum(), Relaxed);
         figures.log_file_size.store(last_len, Relaxed);
-        Ok((last_len, torn_end))
+        Ok((lengths, torn_end))
     }
 
     /// The number of the last file that has bytes. Empty ones may follow it: after a failed fsync a

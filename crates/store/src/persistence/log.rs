@@ -327,7 +327,8 @@ impl Writer {
     /// rewrites fail, and the log stays in the current file.
     fn next_file(&mut self, shared: Shared<'_>, fsync: Fsync, rewrites: u64) -> io::Result<()> {
         self.sync(shared, fsync)?;
-        match shared.persistence.next_file() {
+        let finished = self.log.as_ref().and_then(Log::good_len);
+        match shared.persistence.next_file(finished) {
             Ok(file) => self.log = Some(Log::new(file, 0, shared.store.machine.uptime())),
             Err(problem) if self.log.is_some() => {
                 warn!("the log cannot go on in a new file: {problem}");

@@ -21,9 +21,6 @@ pub(super) struct CheckedFiles {
     at: Duration,
     /// The manifest, if it named every file.
     manifest: Option<FileStatus>,
-    /// The lengths of the files that are no longer written. Their inodes do not count: some file
-    /// systems give a file that nobody has open another one.
-    lengths: BTreeMap<String, u64>,
 }
 
 impl CheckedFiles {
@@ -40,15 +37,14 @@ impl CheckedFiles {
             return Ok(());
         }
         // A job that changes the files holds the lock.
-        let Some(files) = persistence.log.try_lock() else {
+        let Some(mut files) = persistence.log.try_lock() else {
             return Ok(());
         };
-        let Some((current, earlier)) = files.manifest.increments.split_last() else {
+        let Some(current) = files.manifest.increments.last() else {
             return Ok(());
         };
-        let earlier = files.manifest.base.iter().chain(earlier);
         let checked = Self::check_current(persistence, current, log)
-            .and_then(|()| self.check_earlier(persistence, earlier))
+            .and_then(|()| Self::check_earlier(persistence, &mut files))
             .and_then(|()| self.check_manifest(persistence, &files));
         match checked {
             Err(Finding::Changed(what)) => Err(what),
@@ -75,20 +71,24 @@ impl CheckedFiles {
         }
     }
 
-    fn check_earlier<'f>(
-        &mut self,
-        persistence: &Persistence,
-        files: impl Iterator<Item = &'f FileInfo>,
-    ) -> Result<(), Finding> {
-        let mut lengths = BTreeMap::new();
-        for file in files {
+    /// Files that are no longer written must have their lengths. Their inodes do not count: some
+    /// file systems give a file that nobody has open another one.
+    fn check_earlier(persistence: &Persistence, files: &mut LogFiles) -> Result<(), Finding> {
+        let LogFiles {
+            manifest, lengths, ..
+        } = files;
+        let increments = manifest.increments.split_last();
+        let increments = increments.map_or(&[][..], |(_, earlier)| earlier);
+        let mut checked = BTreeMap::new();
+        for file in manifest.base.iter().chain(increments) {
             let name = persistence.names.path(file);
             let found = status(persistence, &name)?.len;
-            let len = self.lengths.get(&name).copied().unwrap_or(found);
+            // Unknown only after a write that failed.
+            let len = lengths.get(&file.name).copied().unwrap_or(found);
             check_len(&name, len, found)?;
-            lengths.insert(name, len);
+            checked.insert(file.name.clone(), len);
         }
-        self.lengths = lengths;
+        *lengths = checked;
         Ok(())
     }
 
@@ -112,7 +112,9 @@ impl CheckedFiles {
                 return Err(Finding::Changed(what));
             }
         };
-        let is_named = |file: &&FileInfo| on_disk.files().any(|other| other == *file);
+        // Both are in the order in which the files are read.
+        let mut on_disk = on_disk.files();
+        let mut is_named = |file: &&FileInfo| on_disk.any(|other| other == *file);
         if let Some(missing) = files.manifest.files().find(|file| !is_named(file)) {
             return Err(Finding::Changed(format!(
                 "{name} was changed, and does not name {}",

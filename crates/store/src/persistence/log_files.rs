@@ -37,23 +37,20 @@ impl Persistence {
             self.announce(&mut log, &[])?;
         }
         let base = log.manifest.next_base(&self.names, BaseFormat::Rdb);
+        let mut next = self.with_strays(log.manifest.after_rewrite(base.clone()))?;
         self.storage.rename(from, &self.names.path(&base))?;
         self.storage.sync_dir(self.names.dir())?;
-        let mut next = log.manifest.after_rewrite(base.clone());
         if follows == Follows::Nothing {
             next.history.append(&mut next.increments);
         }
         if let Err(problem) = next.store(&*self.storage, &self.names) {
-            // If the last step failed, the sync, the base is in use already. Otherwise its room is
-            // needed for the next.
-            match Manifest::read(&*self.storage, &self.names) {
-                Ok(now) if now.files().any(|file| file.name == base.name) => log.manifest = now,
-                Ok(_) => drop(self.storage.remove(&self.names.path(&base))),
-                Err(_) => {}
+            if let Some(now) = self.remove_unnamed(&base) {
+                log.manifest = now;
             }
             return Err(problem);
         }
         log.manifest = next;
+        log.lengths.insert(base.name, bytes);
         log.beginning = false;
         self.includes_log.store(true, Relaxed);
         self.figures.log_base_size.store(bytes, Relaxed);
@@ -69,6 +66,28 @@ impl Persistence {
             warn!("files of the log before could not be removed: {problem}");
         }
         Ok(())
+    }
+
+    /// After a failure: removes a file that the manifest on the disk does not name, because its room
+    /// is needed. Returns the manifest if it names the file: only the last step failed, the sync.
+    fn remove_unnamed(&self, file: &FileInfo) -> Option<Manifest> {
+        let now = Manifest::read(&*self.storage, &self.names).ok()?;
+        if now.files().any(|named| named.name == file.name) {
+            return Some(now);
+        }
+        drop(self.storage.remove(&self.names.path(file)));
+        None
+    }
+
+    /// The manifest, and if the log is lost, with further history: numbered files that nobody names.
+    /// Somebody else has put them there, and the next start would take them for files whose lines
+    /// are missing.
+    fn with_strays(&self, mut manifest: Manifest) -> io::Result<Manifest> {
+        if self.is_lost() {
+            let strays = manifest.strays(&*self.storage, &self.names)?;
+            manifest.history.extend(strays);
+        }
+        Ok(manifest)
     }
 
     /// Lists the files of a log that is being begun, before they exist, and those that an earlier
@@ -245,17 +264,32 @@ impl Persistence {
     }
 
     /// Begins a new increment. Unless the log is being begun, the manifest on the disk names it
-    /// before anything is written to it.
-    pub(super) fn next_file(&self) -> io::Result<Box<dyn StorageFile>> {
+    /// before anything is written to it. `finished` is the length of the increment before, if that
+    /// is known.
+    pub(super) fn next_file(&self, finished: Option<u64>) -> io::Result<Box<dyn StorageFile>> {
         let mut log = self.log.lock();
-        let info = log.manifest.next_increment(&self.names);
-        let next = log.manifest.with_new_increment(&self.names);
+        // Strays become history with the next base. The number must be above theirs already.
+        let numbered = self.with_strays(log.manifest.clone())?;
+        let info = numbered.next_increment(&self.names);
+        let next = Manifest {
+            history: log.manifest.history.clone(),
+            ..numbered.with_new_increment(&self.names)
+        };
         let file = self.storage.create(&self.names.path(&info))?;
-        self.storage.sync_dir(self.names.dir())?;
-        if !log.beginning {
-            next.store(&*self.storage, &self.names)?;
+        let named = self.storage.sync_dir(self.names.dir());
+        let named = named.and_then(|()| match log.beginning {
+            true => Ok(()),
+            false => next.store(&*self.storage, &self.names),
+        });
+        if let Err(problem) = named {
+            self.remove_unnamed(&info);
+            return Err(problem);
         }
         self.figures.log_file_size.store(0, Relaxed);
+        if let (Some(before), Some(len)) = (log.manifest.increments.last(), finished) {
+            let name = before.name.clone();
+            log.lengths.insert(name, len);
+        }
         log.manifest = next;
         Ok(file)
     }

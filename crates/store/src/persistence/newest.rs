@@ -6,6 +6,7 @@
 //! mark. A server that was started with `appendonly no` beside a log has never read it; its
 //! snapshots say so.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use everbloom_files::aof::Manifest;
@@ -34,7 +35,7 @@ impl DataLoader<'_> {
                 );
             }
         }
-        persistence.set_log(manifest);
+        persistence.set_log(manifest, BTreeMap::new());
         self.load_snapshot()
     }
 

@@ -1,14 +1,16 @@
 //! The AOF's files are removed, renamed, replaced or changed by somebody else while the server
 //! writes them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use everbloom_files::storage::Storage;
-use everbloom_resp::Reply;
+use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Running;
 use everbloom_server::window::misconf;
 use everbloom_store::Fsync;
+use everbloom_store::persistence::log::check_files;
 use tempfile::tempdir;
 
 use super::common::{copy, digest, last_increment, logging, run, start, until, with};
@@ -36,7 +38,7 @@ fn replace(path: &Path, change: fn(&mut Vec<u8>)) {
     fs::rename(other, path).unwrap();
 }
 
-const MEDDLES: [(&str, Meddle); 10] = [
+const MEDDLES: [(&str, Meddle); 12] = [
     ("increment removed", |dir| {
         fs::remove_file(last_increment(dir)).unwrap();
     }),
@@ -61,6 +63,18 @@ const MEDDLES: [(&str, Meddle); 10] = [
     ("manifest damaged", |dir| {
         replace(&manifest(dir), |bytes| bytes.truncate(bytes.len() / 2));
     }),
+    ("increment renamed to a higher number", |dir| {
+        let higher = dir.join("appendonlydir/appendonly.aof.9.incr.aof");
+        fs::rename(last_increment(dir), higher).unwrap();
+    }),
+    ("files of higher numbers, and no manifest", |dir| {
+        let folder = dir.join("appendonlydir");
+        let increment = folder.join("appendonly.aof.9.incr.aof");
+        fs::copy(last_increment(dir), increment).unwrap();
+        fs::copy(base(dir), folder.join("appendonly.aof.9.base.rdb")).unwrap();
+        fs::copy(base(dir), folder.join("appendonly.aof.3.base.rdb")).unwrap();
+        fs::remove_file(manifest(dir)).unwrap();
+    }),
     ("folder renamed", |dir| {
         fs::rename(dir.join("appendonlydir"), dir.join("away")).unwrap();
     }),
@@ -81,41 +95,89 @@ fn meddled_files_are_noticed_and_written_again_from_memory() {
     let servers = MEDDLES.map(|(name, meddle)| {
         let dir = tempdir().unwrap();
         let (running, client) = with_base_and_increment(dir.path());
-        // The files have been seen as they are.
-        (name, meddle, dir, running, client)
-    });
-    std::thread::sleep(std::time::Duration::from_millis(1500));
-    for (_, meddle, dir, ..) in &servers {
         meddle(dir.path());
-    }
-    for (name, _, dir, _running, mut client) in servers {
+        (name, dir, running, client)
+    });
+    for (name, dir, _running, mut client) in servers {
         println!("{name}");
         until(&mut client, "aof_rewrites", "2");
         until(&mut client, "aof_rewrite_in_progress", "0");
         until(&mut client, "aof_last_write_status", "ok");
         run(&mut client, &["SET c 3", "BF.ADD f z"]);
-        let before = digest(&mut client);
-        // What a kill leaves.
-        let killed = tempdir().unwrap();
-        copy(dir.path(), killed.path());
-        let (_killed, mut client) = start(logging(killed.path()));
-        assert_eq!(digest(&mut client), before, "{name}");
+        assert_written_again(dir.path(), &mut client, name);
+    }
+}
+
+/// What a kill leaves now holds all keys. Beside the files of the AOF there are no others.
+fn assert_written_again(dir: &Path, client: &mut Client, name: &str) {
+    let before = digest(client);
+    let killed = tempdir().unwrap();
+    copy(dir, killed.path());
+    let (_killed, mut client) = start(logging(killed.path()));
+    assert_eq!(digest(&mut client), before, "{name}");
+    let text = fs::read_to_string(manifest(dir)).unwrap();
+    let named = text.lines().map(|line| line.split(' ').nth(1).unwrap());
+    let named: BTreeSet<String> = named
+        .chain(["appendonly.aof.manifest"])
+        .map(String::from)
+        .collect();
+    let entries = fs::read_dir(dir.join("appendonlydir")).unwrap();
+    let found = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(found.collect::<BTreeSet<_>>(), named, "{name}");
+}
+
+/// The lengths are those that the start has read.
+#[test]
+fn files_that_are_cut_right_after_a_start_are_noticed() {
+    let meddles: [(&str, Meddle); 2] = [
+        ("base emptied", |dir| fs::write(base(dir), "").unwrap()),
+        ("earlier increment emptied", |dir| {
+            let earlier = dir.join("appendonlydir/appendonly.aof.2.incr.aof");
+            fs::write(earlier, "").unwrap();
+        }),
+    ];
+    let servers = meddles.map(|(name, meddle)| {
+        let dir = tempdir().unwrap();
+        let (running, _client) = with_base_and_increment(dir.path());
+        drop(running);
+        // A rewrite that fails leaves one more increment.
+        let further = "appendonlydir/appendonly.aof.3.incr.aof";
+        let mut text = fs::read_to_string(manifest(dir.path())).unwrap();
+        text.push_str("file appendonly.aof.3.incr.aof seq 3 type i\n");
+        fs::write(manifest(dir.path()), text).unwrap();
+        let mut bytes = Vec::new();
+        encode_request(&["SELECT", "0"], &mut bytes);
+        encode_request(&["SET", "c", "3"], &mut bytes);
+        fs::write(dir.path().join(further), bytes).unwrap();
+        let (running, mut client) = start(logging(dir.path()));
+        meddle(dir.path());
+        assert_eq!(client.line("EXISTS a b c f"), Reply::Integer(4));
+        (name, dir, running, client)
+    });
+    for (name, dir, _running, mut client) in servers {
+        until(&mut client, "aof_rewrites", "1");
+        until(&mut client, "aof_rewrite_in_progress", "0");
+        until(&mut client, "aof_last_write_status", "ok");
+        assert_written_again(dir.path(), &mut client, name);
     }
 }
 
 #[test]
 fn an_aof_in_use_is_not_taken_for_a_meddled_one() {
     let dir = tempdir().unwrap();
-    let (_running, mut client) = with_base_and_increment(dir.path());
+    let (running, mut client) = with_base_and_increment(dir.path());
     // A manifest with the same lines is no harm, as an editor or a backup may leave it.
     replace(&manifest(dir.path()), |_| {});
     for round in 0..30 {
         run(&mut client, &[&format!("SET b {round}")]);
-        if round % 10 == 5 {
+        let rewrites = round % 10 == 5;
+        if rewrites {
             run(&mut client, &["BGREWRITEAOF"]);
+        }
+        check_files(&running.server().store);
+        if rewrites {
             until(&mut client, "aof_rewrite_in_progress", "0");
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
     }
     assert_eq!(client.info("aof_rewrites"), "4");
     assert_eq!(client.info("aof_last_write_status"), "ok");
@@ -130,9 +192,9 @@ fn writes_are_refused_until_an_aof_without_its_file_is_rewritten() {
         let disk = CrashingDisk::new();
         let (running, mut client) = start_on(&disk, settings());
         run(&mut client, &["SET a 1", "BF.ADD f x"]);
-        disk.remove(INCREMENT).unwrap();
         // No room for the rewrite yet.
-        disk.limit(0);
+        disk.fail_writes_after(0);
+        disk.remove(INCREMENT).unwrap();
         until(&mut client, "aof_last_write_status", "err");
         let why = client.error("SET b 2");
         assert!(why.starts_with(LOG_TROUBLE), "{why}");

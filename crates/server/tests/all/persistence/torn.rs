@@ -7,6 +7,7 @@ use std::sync::Arc;
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::{Running, Settings};
 use everbloom_store::Fsync;
+use everbloom_store::persistence::log::write_waiting;
 use tempfile::tempdir;
 
 use super::common::{
@@ -327,4 +328,85 @@ fn with_always_a_torn_end_for_which_there_is_no_room_refuses_the_start() {
         assert!(why.contains("the server did not start"), "{why}");
         assert_eq!(disk.files(), before);
     }
+}
+
+/// Starts three times on a disk with little room. Returns whether each try failed. None may leave a
+/// file that the manifest does not name.
+fn fails_to_start(disk: &CrashingDisk, room: usize) -> bool {
+    disk.limit(room);
+    let before = names(disk);
+    let mut after_first = None;
+    for _ in 0..3 {
+        let running = begin(Arc::new(disk.clone()), logging("unused".as_ref()));
+        running.wait_until_loaded();
+        running.server().stop();
+        if running.wait().is_ok() {
+            return false;
+        }
+        let manifest = disk.contents("appendonlydir/appendonly.aof.manifest");
+        let manifest = String::from_utf8(manifest.unwrap_or_default()).unwrap();
+        for name in names(disk) {
+            let file = name.trim_start_matches("appendonlydir/");
+            let is_needed = manifest.contains(file) || file.ends_with(".manifest");
+            let beside = format!("{room} bytes of room: {name} beside {manifest}");
+            assert!(is_needed || before.contains(&name), "{beside}");
+        }
+        let first = after_first.get_or_insert_with(|| disk.files());
+        assert!(disk.files() == *first, "{room} bytes of room");
+    }
+    true
+}
+
+fn names(disk: &CrashingDisk) -> Vec<String> {
+    disk.files().into_keys().collect()
+}
+
+/// With little room it refuses to start, with more it refuses writes.
+#[test]
+fn an_old_style_log_with_a_torn_end_on_a_full_disk_leaves_no_file_behind() {
+    let mut log = Vec::new();
+    encode_request(&["SELECT", "0"], &mut log);
+    encode_request(&["SET", "a", "1"], &mut log);
+    log.extend_from_slice(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$500\r\n");
+    log.extend_from_slice(&[b'v'; 300]);
+    for room in (0..300).step_by(11) {
+        let disk = CrashingDisk::new();
+        disk.put("appendonly.aof", &log);
+        assert!(fails_to_start(&disk, room), "{room}");
+        disk.heal();
+        let (running, mut client) = start_on(&disk, logging("unused".as_ref()));
+        run(&mut client, &["SET c 3"]);
+        drop(running);
+        let (_running, mut client) = start_on(&disk, logging("unused".as_ref()));
+        assert_eq!(client.line("EXISTS a b c"), Reply::Integer(2));
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_begun_on_a_full_disk_leaves_no_file_behind() {
+    let disk = CrashingDisk::new();
+    let snapshots = with(logging("unused".as_ref()), |data| data.appendonly = false);
+    let (running, mut client) = start_on(&disk, snapshots);
+    run(&mut client, &["SET a 1", "BF.ADD f x", "SAVE"]);
+    drop(running);
+    let rooms = (0..).step_by(13);
+    let refused = rooms.take_while(|room| fails_to_start(&disk.after_kill(), *room));
+    let refused = refused.count();
+    assert!(refused > 20, "{refused}");
+}
+
+#[test]
+fn a_rewrite_that_fails_on_a_full_disk_leaves_no_file_behind() {
+    let disk = CrashingDisk::new();
+    let (running, mut client) = start_on(&disk, logging("unused".as_ref()));
+    run(&mut client, &["SET a 1"]);
+    let before = names(&disk);
+    disk.limit(0);
+    run(&mut client, &["BGREWRITEAOF"]);
+    until(&mut client, "aof_last_bgrewrite_status", "err");
+    until(&mut client, "aof_rewrite_in_progress", "0");
+    // The writer of the AOF has tried to switch to a new file by then.
+    let store = &running.server().store;
+    assert!(write_waiting(store, store.persistence().unwrap()));
+    assert_eq!(names(&disk), before);
 }
