@@ -297,16 +297,15 @@ impl FilterFile {
             Ok(Some(program)) => Ok(program),
             Ok(None) => {
                 let header = stable::read_header(&self.file).unwrap_or_default();
-                let program = match magic::format(&header) {
-                    Some(Format::Packed(packing)) => Some(packing.program()),
-                    Some(Format::Unread(Unread::Piped { through, .. })) => Some(through),
-                    _ => None,
-                };
-                let why = match program {
-                    Some(program) => {
-                        format!("is packed; unpack it with {program}, and name the result")
-                    }
-                    None => "is not a filter file; name one, or another file to make one".into(),
+                let packed =
+                    |program| format!("is packed; unpack it with {program}, and name the result");
+                let why = match magic::format(&header) {
+                    Some(Format::Packed(packing)) => packed(packing.program()),
+                    Some(Format::Unread(Unread::Piped { through, .. })) => packed(through),
+                    Some(Format::Unread(Unread::Text { what, .. })) => format!(
+                        "is {what}, and not a filter file; name one, or another file to make one"
+                    ),
+                    _ => "is not a filter file; name one, or another file to make one".into(),
                 };
                 Err(unusable(&self.path, why))
             }

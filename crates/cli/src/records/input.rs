@@ -128,7 +128,7 @@ impl Source {
     pub(super) fn unread(&self, packing: Option<Packing>, format: Unread) -> io::Error {
         io::Error::other(match format {
             Unread::Foreign { what, advice } => format!("it is {what}; {advice}"),
-            Unread::Piped { what, through } => {
+            Unread::Piped { what, through } | Unread::Text { what, through } => {
                 let programs = packing.map(Packing::program).into_iter().chain([through]);
                 let mut pipe: Vec<_> = programs.map(str::to_owned).collect();
                 if let Some(first) = pipe.first_mut() {
@@ -171,16 +171,6 @@ pub(crate) fn sizes(sources: &[Source]) -> Sizes {
 /// Standard input without the buffer of the library.
 fn stdin() -> io::Result<File> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
-}
-
-/// A read that a signal does not end.
-pub(crate) fn read_again(reader: &mut (impl Read + ?Sized), place: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match reader.read(place) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            outcome => return outcome,
-        }
-    }
 }
 
 /// A file whose bytes are counted as they are read.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::input::read_again;
+use super::read::read_again;
 
 /// A format that begins with bytes of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,11 @@ pub(crate) enum Format {
 pub(crate) enum Unread {
     /// This program makes records of it.
     Piped {
+        what: &'static str,
+        through: &'static str,
+    },
+    /// Text, of which this program makes text in UTF-8.
+    Text {
         what: &'static str,
         through: &'static str,
     },
@@ -52,6 +57,11 @@ const fn piped(what: &'static str, through: &'static str) -> Format {
     Format::Unread(Unread::Piped { what, through })
 }
 
+const UTF_16: Format = Format::Unread(Unread::Text {
+    what: "text in UTF-16",
+    through: "iconv -f UTF-16 -t UTF-8",
+});
+
 const fn columns(what: &'static str) -> Format {
     let advice = "read it with Python (docs/guide/dedup-table.md)";
     Format::Unread(Unread::Foreign { what, advice })
@@ -79,8 +89,20 @@ const MAGICS: &[(&str, Format)] = &[
     ("1f 1e", piped("packed with pack", "gzip -dc")),
     ("1f a0", piped("packed with compress -H", "gzip -dc")),
     ("4c 5a 49 50 01", piped("packed with lzip", "lzip -dc")),
-    ("4c 52 5a 49 00", piped("packed with lrzip", "lrzip -dqo -")),
-    ("5d 00 00 ?? ?? ?? ??", piped("packed with lzma", "xz -dc")),
+    // Behind the name, the version: 0.6 and others.
+    (
+        "4c 52 5a 49 00 0?",
+        piped("packed with lrzip", "lrzip -dqo -"),
+    ),
+    // The size is unknown, or less than 2^40. The packed bytes begin with 0.
+    (
+        "5d 00 00 ?? ?? ff ff ff ff ff ff ff ff 00",
+        piped("packed with lzma", "xz -dc"),
+    ),
+    (
+        "5d 00 00 ?? ?? ?? ?? ?? ?? ?? 00 00 00 00",
+        piped("packed with lzma", "xz -dc"),
+    ),
     ("89 4c 5a 4f 00", piped("packed with lzop", "lzop -dc")),
     (
         "ff 06 00 00 73 4e 61 50 70 59",
@@ -91,8 +113,8 @@ const MAGICS: &[(&str, Format)] = &[
     ("50 4b 07 08", piped("a ZIP archive", "unzip -p")),
     ("37 7a bc af 27 1c", piped("a 7z archive", "7z x -so")),
     ("52 61 72 21 1a 07", piped("a RAR archive", "unrar p -inul")),
-    ("ff fe", piped("text in UTF-16", "iconv -f UTF-16 -t UTF-8")),
-    ("fe ff", piped("text in UTF-16", "iconv -f UTF-16 -t UTF-8")),
+    ("ff fe", UTF_16),
+    ("fe ff", UTF_16),
     ("50 41 52 31 15", columns("a Parquet file")),
     ("50 41 52 45 ?? ?? 00 00", columns("a Parquet file")),
     ("41 52 52 4f 57 31 00 00", columns("an Arrow file")),
@@ -100,7 +122,8 @@ const MAGICS: &[(&str, Format)] = &[
         "ff ff ff ff ?? ?? 00 00 ?? 00 00 00",
         columns("a stream of Arrow"),
     ),
-    ("46 45 41 31 00", columns("a Feather file")),
+    // Four letters, which programs pad to eight bytes.
+    ("46 45 41 31 00 00 00 00", columns("a Feather file")),
     ("4f 62 6a 01", columns("an Avro file")),
     (
         "45 56 52 42 4c 4f 4f 4d ?? 00",
@@ -112,16 +135,34 @@ const MAGICS: &[(&str, Format)] = &[
     ("ef bb bf", Format::ByteOrderMark),
 ];
 
-/// What stands behind the name of the first file in a tar archive, and where.
-const TAR: (usize, [&[u8]; 2]) = (257, [b"ustar\0", b"ustar  \0"]);
+/// The header of the first file in a tar archive, as POSIX has it: its length, and what it has
+/// where.
+mod tar {
+    pub(super) const HEADER: usize = 512;
+    pub(super) const CHECKSUM: std::ops::Range<usize> = 148..156;
+    pub(super) const MAGIC: usize = 257;
+    /// Those of POSIX and of GNU.
+    pub(super) const MAGICS: [&[u8]; 2] = [b"ustar\0", b"ustar  \0"];
+}
 
 /// The format with these first bytes, as far as only more than [`read_head`] reads tell it.
 pub(crate) fn format_of_more(bytes: &[u8]) -> Option<Unread> {
-    let (at, magics) = TAR;
-    let header = bytes.get(at..)?;
-    let is_tar = magics.iter().any(|magic| header.starts_with(magic));
+    let header = bytes.get(..tar::HEADER)?;
+    let magic = header.get(tar::MAGIC..)?;
+    let has_magic = tar::MAGICS.iter().any(|other| magic.starts_with(other));
     let (what, through) = ("a tar archive", "tar -xOf");
-    is_tar.then_some(Unread::Piped { what, through })
+    (has_magic && has_checksum(header)).then_some(Unread::Piped { what, through })
+}
+
+/// Whether the header of a tar archive has the sum of its bytes, of which those of the sum count as
+/// spaces.
+fn has_checksum(header: &[u8]) -> bool {
+    let sum = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>();
+    let field = header.get(tar::CHECKSUM).unwrap_or_default();
+    let spaces = vec![b' '; field.len()];
+    let digits = std::str::from_utf8(field).unwrap_or_default();
+    let digits = digits.trim_matches([' ', '\0']);
+    u32::from_str_radix(digits, 8) == Ok(sum(header) - sum(field) + sum(&spaces))
 }
 
 /// The format with these first bytes.

@@ -13,6 +13,7 @@ pub(crate) mod magic;
 mod netstrings;
 pub(crate) mod output;
 pub(crate) mod pipeline;
+mod read;
 pub(crate) mod reader;
 pub(crate) mod signals;
 mod unpack;

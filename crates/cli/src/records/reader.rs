@@ -12,8 +12,9 @@ use super::chunk::Chunk;
 use super::csv::columns::CsvKey;
 use super::csv::header::Headers;
 use super::csv::scanner::Scanner;
-use super::input::{Input, Source, read_again};
+use super::input::{Input, Source};
 use super::magic;
+use super::read::read_again;
 use crate::failure::say;
 
 /// Bytes of a chunk, unless a record is longer. Small enough to stay in a processor's cache from

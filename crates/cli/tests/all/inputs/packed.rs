@@ -81,7 +81,7 @@ fn xz_and_bzip2_are_unpacked() {
 }
 
 /// The first bytes of files that are not read as records, and what the error says to do.
-const UNREAD: [(&[u8], &str); 24] = [
+const UNREAD: [(&[u8], &str); 25] = [
     (b"\x04\x22\x4d\x18\x64\x40\xa7", "lz4 -dc list | everbloom"),
     (b"\x02\x21\x4c\x18\x05\0\0\0", "lz4 -dc list | everbloom"),
     (b"\x1f\x9d\x90\x61\x14", "gzip -dc list | everbloom"),
@@ -89,7 +89,14 @@ const UNREAD: [(&[u8], &str); 24] = [
     (b"\x1f\xa0\x01", "gzip -dc list | everbloom"),
     (b"LZIP\x01\x0c\0", "lzip -dc list | everbloom"),
     (b"LRZI\0\x06", "lrzip -dqo - list | everbloom"),
-    (b"\x5d\0\0\x80\0\xff\xff\xff\xff", "xz -dc list | everbloom"),
+    (
+        b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0",
+        "xz -dc list | everbloom",
+    ),
+    (
+        b"\x5d\0\0\x10\0\x07\0\0\0\0\0\0\0\0",
+        "xz -dc list | everbloom",
+    ),
     (b"\x89LZO\0\r\n\x1a\n", "lzop -dc list | everbloom"),
     (b"\xff\x06\0\0sNaPpY\0", "snzip -dc list | everbloom"),
     (b"PK\x03\x04\x14\0", "unzip -p list | everbloom"),
@@ -240,6 +247,26 @@ fn a_packed_filter_names_its_program() {
     }
 }
 
+/// A shell of Windows makes it of what a program writes.
+#[test]
+fn text_in_utf_16_is_no_packed_filter() {
+    let here = folder("inputs-utf-16");
+    fs::write(here.join("good"), "a\n").unwrap();
+    for text in [&b"\xff\xfeE\0V\0R\0\n\0"[..], b"\xfe\xff\0E\0V\0R\0\n"] {
+        fs::write(here.join("u.bloom"), text).unwrap();
+        for args in [
+            &["check", "u.bloom", "good"][..],
+            &["info", "u.bloom"],
+            &["dedup", "--state", "u.bloom", "good"],
+        ] {
+            let outcome = everbloom(&here, args);
+            assert_eq!(outcome.status.code(), Some(2), "{args:?} {outcome:?}");
+            let said = "u.bloom is text in UTF-16, and not a filter file; ";
+            assert!(outcome.stderr.contains(said), "{args:?} {outcome:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_packed_in_a_packed_file_is_refused() {
     let here = folder("inputs-twice");
@@ -286,10 +313,33 @@ fn a_tar_archive_is_no_list() {
         assert_eq!(piped.status.code(), Some(2), "{piped:?}");
         assert!(piped.stderr.contains("tar -xOf - | everbloom"), "{piped:?}");
         assert_eq!(piped.stdout, "");
+        let nul = everbloom(&here, &["dedup", "-q", "-0", &name]);
+        assert!(nul.stderr.contains(&said), "{nul:?}");
     }
     // Text that has the same word there.
     let text = format!("{}mustard\n{}", "x".repeat(256), lines());
     assert!(with_input(&here, &["dedup", "-q", "-e", "1e-12"], text.clone()).success() == text);
+}
+
+/// Records that end with NUL may have the letters of a magic number, and no format is like them.
+#[test]
+fn records_are_no_packed_file() {
+    let here = folder("inputs-letters");
+    let long = "x".repeat(256);
+    for text in [
+        "FEA1\0list\0",
+        "LRZI\0list\0",
+        "]\0\0names\0of files\0",
+        &format!("{long}\0ustar\0{}\0", "y".repeat(400)),
+        &format!("{long}\0ustar  \0{}\0", "7".repeat(400)),
+    ] {
+        let read = with_input(
+            &here,
+            &["dedup", "-q", "-0", "-e", "1e-12"],
+            text.to_owned(),
+        );
+        assert_eq!(read.success(), text);
+    }
 }
 
 /// As in gzip(1). Tapes and some servers fill up blocks.
