@@ -17,6 +17,8 @@ use crate::stored::Stored;
 
 /// How many filters INFO names at most.
 const NAMED: usize = 20;
+/// How many filters are in the list at most. The others follow when some of the named ones leave.
+const LISTED: usize = 200;
 /// How many blocks are read of a large filter.
 const BLOCKS: u64 = 256;
 
@@ -91,12 +93,24 @@ fn list() -> MutexGuard<'static, Vec<Entry>> {
 /// What the list knows of one filter. Its entry goes with the filter.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
-    /// How full the filter was, in steps.
+    /// How full the filter was, in [steps](step).
     step: u8,
     entry: Option<NonZeroU64>,
 }
 
 impl Watched {
+    /// Takes how full the filter is now, in steps. Returns whether it must be looked at: if it is
+    /// fuller by a step, or emptier by two. A filter to which items are added and removed in turn
+    /// may cross one step with each command.
+    #[inline]
+    fn note(&mut self, step: u8) -> bool {
+        let is_near = (step..=step.saturating_add(1)).contains(&self.step);
+        if !is_near {
+            self.step = step;
+        }
+        !is_near
+    }
+
     fn remove(&mut self) {
         if let Some(number) = self.entry.take() {
             list().retain(|entry| entry.number != number);
@@ -111,15 +125,15 @@ impl Drop for Watched {
     }
 }
 
-/// How full the newest layer is, or the cuckoo filter: 0 as long as nothing is to be said, then in
-/// steps, at each of which the filter is looked at.
+/// How full the newest layer is, or the cuckoo filter, in steps: 0 as long as nothing is to be said.
+/// Each change that is worth a look is of two steps when the filter becomes emptier.
 #[inline]
 fn step(filter: &Filter) -> u8 {
     match filter {
         Filter::Bloom(filter) => filter.layers().last().map_or(0, |layer| {
             let (capacity, items) = (layer.capacity(), layer.len());
             let is_near = capacity.saturating_sub(items) <= capacity / 10;
-            u8::from(is_near) + u8::from(items >= capacity)
+            2 * (u8::from(is_near) + u8::from(items >= capacity))
         }),
         Filter::Cuckoo(filter) => {
             let (slots, used) = (filter.slots(), filter.used());
@@ -131,8 +145,8 @@ fn step(filter: &Filter) -> u8 {
     }
 }
 
-/// Looks at a filter that was changed or loaded, if `always` or if it is fuller than before by a
-/// step, or has grown.
+/// Looks at a filter that was changed or loaded, if `always`, or if it is clearly fuller or emptier
+/// than before.
 #[inline]
 pub(crate) fn watch<'k>(
     stored: &mut Stored,
@@ -140,8 +154,10 @@ pub(crate) fn watch<'k>(
     place: impl FnOnce() -> Option<Place<'k>>,
 ) {
     let step = step(stored.filter());
-    if always || step != stored.watched.step {
+    if always {
         stored.watched.step = step;
+        look(stored, place);
+    } else if stored.watched.note(step) {
         look(stored, place);
     }
 }
@@ -166,9 +182,9 @@ fn look<'k>(stored: &mut Stored, place: impl FnOnce() -> Option<Place<'k>>) {
     };
     let mut list = list();
     let at = list.partition_point(|other| other.rank() <= entry.rank());
-    if at < NAMED {
+    if at < LISTED {
         stored.watched.entry = Some(entry.number);
-        list.truncate(NAMED - 1);
+        list.truncate(LISTED - 1);
         list.insert(at, entry);
     }
 }
@@ -180,7 +196,7 @@ pub(crate) fn report(writer: &mut InfoWriter) {
     if list.is_empty() || !writer.section(c"bloom_watched_filters") {
         return;
     }
-    for (number, entry) in list.iter().enumerate() {
+    for (number, entry) in list.iter().take(NAMED).enumerate() {
         let [bytes, _, layers, _, capacity] = entry.figures.metrics.figures();
         writer.record(&format!("bloom_filter_{number}"), |writer| {
             writer.field(c"db", entry.db.unsigned_abs().into());
@@ -195,5 +211,35 @@ pub(crate) fn report(writer: &mut InfoWriter) {
             writer.text(c"expected_error_rate", &format!("{expected:.2e}"));
             writer.text(c"key", &entry.label);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everbloom::CuckooFilter;
+
+    use super::*;
+
+    /// Each look reads a part of the filter.
+    #[test]
+    fn a_filter_that_swings_over_a_step_is_looked_at_once_a_step() {
+        let builder = CuckooFilter::builder().slots(1000).bucket_size(8);
+        let mut filter = Filter::Cuckoo(builder.max_kicks(500).build().unwrap());
+        let mut watched = Watched::default();
+        let mut looks = 0;
+        let mut change = |change: &dyn Fn(&mut CuckooFilter)| {
+            if let Filter::Cuckoo(cuckoo) = &mut filter {
+                change(cuckoo);
+            }
+            looks += u32::from(watched.note(step(&filter)));
+        };
+        for item in 0..900 {
+            for _ in 0..4 {
+                change(&|cuckoo| cuckoo.insert(&item).unwrap());
+                change(&|cuckoo| assert!(cuckoo.remove(&item)));
+            }
+            change(&|cuckoo| cuckoo.insert(&item).unwrap());
+        }
+        assert!((3..=6).contains(&looks), "{looks}");
     }
 }
