@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use everbloom::hash::Key;
+use everbloom::redisbloom::{FilterParts, LayerParts};
 use everbloom::sizing::BlockedSize;
+use everbloom_commands::format::header;
 use everbloom_dev::Client;
 use everbloom_resp::{Reply, encode_request};
 
@@ -23,6 +26,10 @@ const ITEMS_A_GIGABYTE: f64 = 1e9 * 8.0 / 32.0;
 const PIECE: usize = 16 << 20;
 /// How often acts are repeated that are short.
 const TIMES: usize = 100;
+/// The options of a filter that grows.
+const OPTIONS: u32 = 5;
+/// The most layers of a filter that a client may load.
+const LAYERS: usize = 16_384;
 
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +144,12 @@ pub const SCENES: &[Scene] = &[
         }),
         act("DEL of a million keys", "the same", |stage| stage.list("DEL")),
     ]),
+    scene(|stage| stage.layers(BIG, LAYERS).and_then(|()| stage.layers("half", LAYERS / 2)), &[
+        act("BF.MEXISTS of 100 items on 16 384 layers", "", |stage| {
+            stage.send(&["BF.MEXISTS", BIG], TIMES, key_name)
+        }),
+        act("BF.MERGE of 8192 layers", "", |stage| stage.say("BF.MERGE merged half")),
+    ]),
     scene(|stage| stage.filter(1.0).and_then(|()| stage.keys(1)), &[
         act("BGSAVE of 1 GB and 1 million keys, under adds", "the same, under SETBITs", |stage| {
             stage.save("BGSAVE", "rdb_bgsave_in_progress")
@@ -201,6 +214,32 @@ impl Stage {
             }
         }
         Ok(())
+    }
+
+    /// A filter of so many small layers, as a client may forge it.
+    fn layers(&mut self, key: &str, layers: usize) -> Result<()> {
+        if !self.is_ours {
+            return Ok(());
+        }
+        let layer = |number: usize| LayerParts {
+            bytes: 64,
+            items: 1,
+            // The first one says what rate was asked for.
+            error_rate: if number == 0 { BLOCKED_RATE } else { 1e-9 },
+            hashes: 5,
+            capacity: 1 + number as u64,
+            ..LayerParts::default()
+        };
+        let parts = FilterParts {
+            expansion: 1,
+            options: OPTIONS,
+            items: layers as u64,
+            layers: (0..layers).map(layer).collect(),
+            key: Some(Key::from_seed(1)),
+            ..FilterParts::default()
+        };
+        let header = header::encode_parts(&parts);
+        self.call(&[b"BF.LOADCHUNK", key.as_bytes(), b"1", &header])
     }
 
     /// Sends a command with so many more words.

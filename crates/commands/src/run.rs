@@ -96,6 +96,19 @@ impl<'a> Run<'a> {
         Args::new(command, request)
     }
 
+    /// The next requests as a run, at most so many.
+    #[must_use]
+    pub fn up_to(&self, requests: usize) -> Run<'a> {
+        Run {
+            len: self.len.min(requests),
+            words: self
+                .words
+                .get(..requests.saturating_mul(self.width))
+                .unwrap_or(self.words),
+            ..*self
+        }
+    }
+
     /// Takes the next requests.
     pub fn take(&mut self, requests: usize) {
         let words = requests.saturating_mul(self.width);
@@ -271,6 +284,8 @@ mod tests {
         assert_eq!(run.next_args("a").rest(), [b"k", b"1"]);
         run.take(1);
         assert_eq!((run.len(), run.first()), (1, &WORDS[6..]));
+        assert_eq!(run.up_to(9).len(), 1);
+        assert!(run.up_to(0).is_empty());
         run.take(9);
         assert!(run.is_empty() && run.first().is_empty() && run.key().is_empty());
     }

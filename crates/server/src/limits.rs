@@ -6,6 +6,10 @@ use everbloom::host::Limit;
 /// for memory overlap, and small enough that the shards are not locked for long.
 pub(crate) static REQUESTS_TOGETHER: Limit = Limit::new("requests together", 1, 64);
 
+/// The most layers or tables that requests on one key look at before the time is checked: some
+/// milliseconds.
+pub(crate) static ARRAYS_TOGETHER: Limit = Limit::new("layers together", 1, 1 << 16);
+
 /// How many requests on the bits of a string are parsed, and their memory prefetched, together.
 pub(crate) static BITS_TOGETHER: Limit = Limit::new("bits together", 1, MAX_BITS_TOGETHER);
 
@@ -26,8 +30,9 @@ pub(crate) const MAX_KEYS_AT_ONCE: usize = 4096;
 pub(crate) const KEYS_TOGETHER: usize = 256;
 
 /// All of them.
-pub static ALL: [&Limit; 4] = [
+pub static ALL: [&Limit; 5] = [
     &REQUESTS_TOGETHER,
+    &ARRAYS_TOGETHER,
     &BITS_TOGETHER,
     &PENDING_REPLY_BYTES,
     &WORK_BYTES,

@@ -15,10 +15,13 @@ pub trait Stored: Sized + 'static {
 
     /// The value of a new key.
     fn into_value(self) -> Value;
+
+    /// The layers or tables that a request may look at one after another.
+    fn arrays(&self) -> usize;
 }
 
 macro_rules! stored {
-    ($type:ty, $variant:ident, $of:expr, $of_mut:expr) => {
+    ($type:ty, $variant:ident, $of:expr, $of_mut:expr, $arrays:expr) => {
         impl Stored for $type {
             #[inline]
             fn of(value: &Value) -> Option<&Self> {
@@ -39,13 +42,30 @@ macro_rules! stored {
             fn into_value(self) -> Value {
                 Value::$variant(self.into())
             }
+
+            #[inline]
+            fn arrays(&self) -> usize {
+                $arrays(self)
+            }
         }
     };
 }
 
-stored!(LayeredFilter, Filter, Family::of, Family::of_mut);
-stored!(CuckooFilter, Filter, Family::of, Family::of_mut);
-stored!(Text, Text, Some, Some);
+stored!(
+    LayeredFilter,
+    Filter,
+    Family::of,
+    Family::of_mut,
+    |filter: &LayeredFilter| filter.layers().len()
+);
+stored!(
+    CuckooFilter,
+    Filter,
+    Family::of,
+    Family::of_mut,
+    CuckooFilter::tables
+);
+stored!(Text, Text, Some, Some, |_| 1);
 
 /// A value for a command that reads it.
 pub fn read_slot<T: Stored>(value: Option<&Value>) -> ReadSlot<'_, T> {

@@ -165,6 +165,9 @@ fn read_runs<T: Stored>(
         let requests = run.len();
         value::read(call, &context, function, &mut run, value, answers);
         done += requests - run.len();
+        if !run.is_empty() {
+            break;
+        }
     }
     done
 }
@@ -323,5 +326,107 @@ impl<'a> Runs<'a> {
             from = *end;
             Run::of(self.words.get(range).unwrap_or_default(), self.width)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use everbloom::redisbloom::{CuckooParts, FilterParts, LayerParts};
+    use everbloom_commands::format::header;
+    use everbloom_resp::{Limits, Reply, RequestParser, encode_request};
+
+    use super::*;
+    use crate::dispatch::execute::execute;
+    use crate::native::testing::Bench;
+
+    const LAYERS: usize = 16_384;
+    const TABLES: u16 = 1024;
+
+    /// A server with a filter `bloom` of very many layers, and `cuckoo` of very many tables.
+    fn with_many_arrays() -> Bench {
+        let layer = LayerParts {
+            bytes: 64,
+            error_rate: 0.01,
+            hashes: 5,
+            capacity: 1000,
+            ..LayerParts::default()
+        };
+        let bloom = FilterParts {
+            expansion: 1,
+            options: 5,
+            layers: vec![layer; LAYERS],
+            key: Some(everbloom::hash::Key::from_seed(1)),
+            ..FilterParts::default()
+        };
+        let cuckoo = CuckooParts {
+            buckets: 4,
+            tables: TABLES,
+            bucket_size: 4,
+            max_kicks: 1,
+            expansion: 1,
+            ..CuckooParts::default()
+        };
+        let mut bench = Bench::default();
+        for (command, key, header) in [
+            ("BF.LOADCHUNK", "bloom", header::encode_parts(&bloom)),
+            ("CF.LOADCHUNK", "cuckoo", header::cuckoo::encode(&cuckoo)),
+        ] {
+            let request = [command.as_bytes(), key.as_bytes(), b"1", &header];
+            assert_eq!(bench.run_words(&request), Reply::OK);
+        }
+        bench
+    }
+
+    /// How many requests with different items are executed before the time that is up is noticed.
+    fn executed_at_once(bench: &mut Bench, requests: usize, words: [&str; 2]) -> usize {
+        let mut bytes = Vec::new();
+        for item in 0..requests {
+            encode_request(&[words[0], words[1], &item.to_string()], &mut bytes);
+        }
+        let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+        let parsed = parser.parse(&bytes, &Limits::default(), &mut batch);
+        parsed.unwrap();
+        let mut args = Vec::new();
+        batch.resolve(&bytes, &mut args);
+        let (now, mut out) = (Instant::now(), Vec::new());
+        let mut executor = Executor {
+            server: &bench.server,
+            stats: &Arc::clone(&bench.server.workers[0]),
+            settings: &mut bench.server.config.snapshot(),
+            session: &mut bench.session,
+            now: bench.now,
+            until: now,
+            mark: now,
+            last: None,
+            out: &mut out,
+        };
+        let next = execute(&mut executor, &batch, &args, 0, None).next;
+        let answers = out.iter().filter(|byte| **byte == b':').count();
+        assert_eq!(answers, next, "{}", out.escape_ascii());
+        next
+    }
+
+    /// Each request takes a step for each layer or table: thousands of them are not one run.
+    #[test]
+    fn requests_on_very_many_arrays_let_others_have_their_turn() {
+        let mut bench = with_many_arrays();
+        let alike = [
+            ("BF.EXISTS", "bloom", LAYERS),
+            ("BF.ADD", "bloom", LAYERS),
+            ("CF.EXISTS", "cuckoo", TABLES.into()),
+            ("CF.DEL", "cuckoo", TABLES.into()),
+        ];
+        for (command, key, arrays) in alike {
+            let executed = executed_at_once(&mut bench, 1000, [command, key]);
+            assert!(executed * arrays <= 1 << 16, "{command}: {executed}");
+        }
+        // What has few layers is still one run.
+        bench.run("BF.RESERVE small 0.01 100000");
+        for command in ["BF.EXISTS", "BF.ADD"] {
+            assert_eq!(executed_at_once(&mut bench, 1000, [command, "small"]), 1000);
+        }
     }
 }

@@ -9,10 +9,23 @@ use everbloom_store::keyspace::{KeyRef, ValueSlot, View};
 
 use super::sinks::Logged;
 use crate::call::Call;
+use crate::limits::ARRAYS_TOGETHER;
 use crate::locked::Locked;
 use crate::slot::{Stored, read_slot};
 
-/// Runs requests that read the value of one key.
+/// The requests that run before the time is checked: a value of very many layers or tables costs
+/// each of them a step for each.
+#[inline]
+fn portion<'r, T: Stored>(run: &Run<'r>, value: Option<&T>) -> Run<'r> {
+    let (requests, arrays) = (run.len(), value.map_or(1, T::arrays));
+    let most = ARRAYS_TOGETHER.get();
+    match requests > 1 && requests.saturating_mul(arrays) > most {
+        true => run.up_to((most / arrays.max(1)).max(1)),
+        false => *run,
+    }
+}
+
+/// Runs requests that read the value of one key, some of them if it has very many layers.
 #[inline]
 pub fn read<T: Stored>(
     call: &Call<'_>,
@@ -22,9 +35,12 @@ pub fn read<T: Stored>(
     value: Option<&Value>,
     answers: &mut dyn Answers,
 ) {
-    let (found, requests) = (value.is_some(), run.len());
-    function(context, run, read_slot(value), answers);
-    call.count_look_ups(found, requests.saturating_sub(run.refused()));
+    let mut part = portion(run, value.and_then(T::of));
+    let requests = part.len();
+    function(context, &mut part, read_slot(value), answers);
+    let done = requests - part.len();
+    call.count_look_ups(value.is_some(), done.saturating_sub(part.refused()));
+    run.take(done);
 }
 
 /// The same for requests that run alone, on a key of this view.
@@ -50,7 +66,7 @@ pub fn read_alone<T: Stored>(
 }
 
 /// Runs requests that change the value of one key. They stop early, and no others may follow, when
-/// they have used up the allowed memory.
+/// they have used up the allowed memory, or the value has very many layers.
 pub fn write<T: Stored>(
     call: &Call<'_>,
     context: &mut LazyContext<'_>,
@@ -67,8 +83,18 @@ pub fn write<T: Stored>(
             db: key.db,
             touched: false,
         };
-        let mut run_on =
-            |slot: &mut Slot<'_, T>| function(context, run, slot, answers, &mut changes);
+        let mut is_cut = false;
+        let mut run_on = |slot: &mut Slot<'_, T>| {
+            let held = match slot {
+                Slot::Held(value) => Some(&**value),
+                Slot::Vacant(_) | Slot::OtherType => None,
+            };
+            let mut part = portion(run, held);
+            let requests = part.len();
+            is_cut = requests < run.len();
+            function(context, &mut part, slot, answers, &mut changes);
+            run.take(requests - part.len());
+        };
         let ((), grown) = entry.change(|found| match found {
             ValueSlot::Held(value) => {
                 run_on(&mut T::of_mut(value).map_or(Slot::OtherType, Slot::Held));
@@ -91,6 +117,9 @@ pub fn write<T: Stored>(
         }
         if run.is_empty() {
             return ControlFlow::Continue(());
+        }
+        if is_cut {
+            return ControlFlow::Break(());
         }
     }
 }
