@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::records::args::{RecordArgs, cut_quotes, sources};
 use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
-use crate::records::reader::Shared;
+use crate::records::shared::Shared;
 use crate::records::signals::Signals;
 use crate::sort::Sort;
 

@@ -13,7 +13,7 @@ use crate::records::args::{RecordArgs, cut_quotes, sources};
 use crate::records::chunk::{Chunk, Digest, Hashed};
 use crate::records::input::Source;
 use crate::records::output::Output;
-use crate::records::reader::Shared;
+use crate::records::shared::Shared;
 
 /// Print the lines that are in a filter file, or with -v those that are not
 #[derive(clap::Args, Debug)]

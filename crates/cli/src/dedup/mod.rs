@@ -27,7 +27,7 @@ use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
 use crate::records::output::Output;
 use crate::records::pipeline::Pipeline;
-use crate::records::reader::Shared;
+use crate::records::shared::Shared;
 use crate::records::signals::Signals;
 pub(crate) use args::Args;
 use deduplicator::Deduplicator;

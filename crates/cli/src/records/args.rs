@@ -11,7 +11,7 @@ use super::input::Source;
 use super::json;
 use super::keys::KeyOf;
 use super::pipeline::Pipeline;
-use super::reader::Shared;
+use super::shared::Shared;
 use crate::failure::Failure;
 use crate::number::grouped;
 

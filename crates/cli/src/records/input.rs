@@ -7,9 +7,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 
 use super::magic::{self, Format, Packing, Unread};
+use super::shared::Shared;
 use super::unpack::unpacked;
 
 /// How much a compressed file is guessed to grow.
@@ -95,12 +99,19 @@ impl Source {
         }
     }
 
-    /// Opens the input to read records. The bytes that come from the file are added to `progress`.
-    /// `are_lines` says that they are text, so that a byte order mark is no part of the first one.
-    pub(crate) fn open(&self, are_lines: bool, progress: Arc<AtomicU64>) -> io::Result<Input> {
-        let file = self.open_raw()?;
+    /// Opens the input to read records. `are_lines` says that they are text, so that a byte order
+    /// mark is no part of the first one.
+    pub(crate) fn open(&self, are_lines: bool, shared: &Arc<Shared>) -> io::Result<Input> {
+        shared.opens.store(true, Ordering::SeqCst);
+        let file = self.open_raw();
+        shared.opens.store(false, Ordering::SeqCst);
+        let file = file?;
         let waits = !file.metadata()?.is_file();
-        let mut reader: Box<dyn Read + Send> = Box::new(Counted { file, progress });
+        let mut reader: Box<dyn Read + Send> = Box::new(SharedFile {
+            file,
+            waits,
+            shared: Arc::clone(shared),
+        });
         let mut packing = None;
         let head = loop {
             let head = magic::read_head(&mut reader)?;
@@ -173,16 +184,42 @@ fn stdin() -> io::Result<File> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }
 
-/// A file whose bytes are counted as they are read.
-struct Counted {
+/// How often to look whether a signal came while there is nothing to read.
+const PATIENCE_MS: u8 = 50;
+
+/// A file whose bytes are counted as they are read. A signal ends a read that waits, so that the
+/// records before it can be handled.
+struct SharedFile {
     file: File,
-    progress: Arc<AtomicU64>,
+    /// Whether a read may wait for a writer.
+    waits: bool,
+    shared: Arc<Shared>,
 }
 
-impl Read for Counted {
+impl SharedFile {
+    /// Waits until there are bytes, or the end of the file.
+    fn wait(&self) -> io::Result<()> {
+        loop {
+            if self.shared.stop.load(Ordering::SeqCst) {
+                return Err(io::Error::other("a signal came"));
+            }
+            let mut file = [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut file, PATIENCE_MS) {
+                Ok(0) | Err(Errno::EINTR) => {}
+                // The read says what is wrong.
+                Ok(_) | Err(_) => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Read for SharedFile {
     fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        if self.waits {
+            self.wait()?;
+        }
         let count = self.file.read(place)?;
-        self.progress.fetch_add(count as u64, Ordering::Relaxed);
+        self.shared.read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }

@@ -14,6 +14,7 @@ mod netstrings;
 pub(crate) mod output;
 pub(crate) mod pipeline;
 mod read;
-pub(crate) mod reader;
+mod reader;
+pub(crate) mod shared;
 pub(crate) mod signals;
 mod unpack;

@@ -12,7 +12,8 @@ use super::chunk::{Chunk, Digest, Digester};
 use super::csv::columns::CsvKey;
 use super::input::Source;
 use super::keys::KeyOf;
-use super::reader::{RecordReader, Shared};
+use super::reader::RecordReader;
+use super::shared::Shared;
 
 /// More would only wait for the thread that judges.
 const MOST_WORKERS: usize = 8;
@@ -113,12 +114,10 @@ impl Pipeline {
                     return Ok(Some(chunk));
                 }
                 Err(why) => {
-                    let ends = match why {
-                        // The reader may wait for ever.
-                        RecvTimeoutError::Timeout => &self.shared.stop,
-                        RecvTimeoutError::Disconnected => &self.shared.done,
+                    let is_end = match why {
+                        RecvTimeoutError::Timeout => self.shared.will_not_open(),
+                        RecvTimeoutError::Disconnected => self.shared.done.load(Ordering::Acquire),
                     };
-                    let is_end = ends.load(Ordering::Acquire);
                     if is_end && self.taken == self.shared.chunks.load(Ordering::Acquire) {
                         return Ok(None);
                     }

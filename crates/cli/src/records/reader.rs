@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use memchr::memrchr;
@@ -15,6 +15,7 @@ use super::csv::scanner::Scanner;
 use super::input::{Input, Source};
 use super::magic;
 use super::read::read_again;
+use super::shared::Shared;
 use crate::failure::say;
 
 /// Bytes of a chunk, unless a record is longer. Small enough to stay in a processor's cache from
@@ -23,32 +24,6 @@ const CHUNK: usize = 256 << 10;
 
 /// The longest record. Where there is a longer one, somebody mistook something for lines.
 const LONGEST: usize = 1 << 30;
-
-/// What the threads of a run tell each other beside the chunks.
-#[derive(Debug, Default)]
-pub(crate) struct Shared {
-    /// Whether a chunk of a pipe waits until it is full, and does not depend on when lines came.
-    pub(crate) full_chunks: bool,
-    /// Whether to read no further.
-    pub(crate) stop: AtomicBool,
-    /// Bytes read from the files.
-    pub(crate) read: Arc<AtomicU64>,
-    /// Chunks that the reader has filled.
-    pub(crate) chunks: AtomicU64,
-    /// Whether the reader came to its end, and did not die.
-    pub(crate) done: AtomicBool,
-    /// Inputs that were not read, or not to their end.
-    pub(crate) failed: AtomicU64,
-}
-
-impl Shared {
-    /// Makes ready for a second reading, after the first came to its end.
-    pub(crate) fn restart(&self) {
-        self.read.store(0, Ordering::Relaxed);
-        self.chunks.store(0, Ordering::Release);
-        self.done.store(false, Ordering::Release);
-    }
-}
 
 /// Reads all inputs. It takes empty chunks from `empty`, and gives chunk number i to worker i
 /// modulo their number.
@@ -98,14 +73,15 @@ impl RecordReader {
         let with_header = self.csv.as_ref().filter(|csv| csv.has_header);
         let mut headers = with_header.cloned().map(Headers::new);
         for source in sources {
-            let progress = Arc::clone(&self.shared.read);
-            let opened = source.open(self.terminator == b'\n', progress);
+            let opened = source.open(self.terminator == b'\n', &self.shared);
             match opened
                 .map_err(Stop::Failed)
                 .and_then(|input| self.read(source, input, headers.as_mut()))
             {
                 Ok(()) => {}
                 Err(Stop::Told) => return,
+                // The signal ended the read, or what wrote the input.
+                Err(Stop::Failed(_)) if self.shared.stop.load(Ordering::SeqCst) => return,
                 Err(Stop::Failed(error)) => {
                     self.shared.failed.fetch_add(1, Ordering::Relaxed);
                     let name = source.name();

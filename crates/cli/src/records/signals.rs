@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::reader::Shared;
+use super::shared::Shared;
 use crate::signals::catch;
 
 /// The exit code of a process that a signal ended is this and the signal's number.
@@ -33,7 +33,7 @@ impl Signals {
             if number.swap(signal, Ordering::Relaxed) != 0 {
                 std::process::exit(i32::from(SIGNALLED + signal));
             }
-            shared.stop.store(true, Ordering::Relaxed);
+            shared.stop.store(true, Ordering::SeqCst);
         };
         std::thread::Builder::new()
             .name("signals".to_owned())

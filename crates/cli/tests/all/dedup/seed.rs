@@ -83,6 +83,49 @@ fn with_a_seed_a_state_has_the_same_bytes_however_the_lines_arrive() {
     assert_eq!(found.len(), 1);
 }
 
+/// A pipe has a place for 64 KiB: what else was written into it was read.
+#[test]
+fn lines_that_were_read_are_handled_when_a_signal_comes() {
+    let folder = folder("dedup-seed-signal");
+    let state = path(&folder, "seen.bloom");
+    let text: String = (0..20_000)
+        .map(|number| format!("line {number}\n"))
+        .collect();
+    let args = [
+        "-q", "-c", "50k", "-e", "1e-12", "--seed", "7", "--state", &state,
+    ];
+    let mut running = Running::start(&args);
+    running.write(&text);
+    running.signal("TERM");
+    // The pipe stays open.
+    let mut printed = String::new();
+    running.output.read_to_string(&mut printed).unwrap();
+    assert_eq!(running.child.wait().unwrap().code(), Some(143));
+    assert!(text.starts_with(&printed));
+    let unread = text.len() - printed.len();
+    assert!(unread < (64 << 10) + 20, "{unread} of {}", text.len());
+    let rest = with_input(&args, text.clone()).success();
+    assert!(printed + &rest == text);
+}
+
+/// Nothing was read yet.
+#[test]
+fn a_signal_ends_a_run_that_waits_for_a_writer() {
+    let folder = folder("dedup-fifo");
+    let pipe = path(&folder, "pipe");
+    run(Command::new("mkfifo").arg(&pipe)).success();
+    let state = path(&folder, "seen.bloom");
+    let mut running = Running::start(&["--state", &state, &pipe]);
+    let threads = format!("/proc/{}/task", running.child.id());
+    wait_for("the reader", || {
+        let threads = fs::read_dir(&threads).unwrap();
+        let mut names = threads.map(|thread| fs::read(thread.unwrap().path().join("comm")));
+        names.any(|name| name.is_ok_and(|name| name == b"reader\n"))
+    });
+    running.signal("TERM");
+    assert_eq!(running.child.wait().unwrap().code(), Some(143));
+}
+
 #[test]
 fn a_seed_belongs_to_its_state() {
     let folder = folder("dedup-seed-agree");
