@@ -271,7 +271,9 @@ impl Model {
                 self.shrink(key, now);
                 Ok(())
             }
-            Op::Config(..) | Op::Forge(..) | Op::Extreme(..) | Op::Other(_) => Ok(()),
+            Op::Config(..) | Op::Forge(..) | Op::Extreme(..) | Op::ReadMany(..) | Op::Other(_) => {
+                Ok(())
+            }
         }
     }
 

@@ -91,8 +91,32 @@ pub enum Op {
     Forge(String, String, Vec<Change>),
     /// A command on a key with a number at the end of a type's range. What it leaves is asked of the server.
     Extreme(String, String),
+    /// The string of a key is asked for many times, at so many percent of a limit of replies.
+    ReadMany(String, Asking, ReplyLimit, u64),
     /// A command that changes no key.
     Other(&'static str),
+}
+
+/// How a string is asked for, once or many times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    Get,
+    MGet,
+    /// GETs that come together.
+    Pipeline,
+    ExecOfGets,
+    ExecOfMGets,
+}
+
+/// What limits the bytes of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyLimit {
+    /// `client-output-buffer-limit`
+    Output(u64),
+    /// `maxmemory-clients`
+    Clients(u64),
+    /// The free memory, of which there is little.
+    Memory,
 }
 
 /// An item's bytes.
@@ -248,6 +272,7 @@ impl Op {
             Op::ScanDump(from, to) | Op::Forge(from, to, _) => {
                 words(&[&"#", &"SCANDUMP", from, &"and LOADCHUNK as", to])
             }
+            Op::ReadMany(key, ..) => words(&[&"#", &"read many times", key]),
             Op::Extreme(_, line) => words_of(line),
             Op::Other(line) => words_of(line),
         }
@@ -257,7 +282,7 @@ impl Op {
     pub fn changes(&self) -> Vec<&str> {
         match self {
             Op::Get(_) | Op::GetRange(..) | Op::StrLen(_) | Op::Exists(_) | Op::Ask(..) => vec![],
-            Op::Flush(_) | Op::Config(..) | Op::Other(_) => vec![],
+            Op::Flush(_) | Op::Config(..) | Op::Other(_) | Op::ReadMany(..) => vec![],
             Op::Rename(from, to) => vec![from, to],
             Op::Copy(_, to)
             | Op::DumpRestore(_, to)
@@ -285,7 +310,11 @@ impl Op {
     pub fn is_conversation(&self) -> bool {
         matches!(
             self,
-            Op::DumpRestore(..) | Op::ScanDump(..) | Op::Forge(..) | Op::Extreme(..)
+            Op::DumpRestore(..)
+                | Op::ScanDump(..)
+                | Op::Forge(..)
+                | Op::Extreme(..)
+                | Op::ReadMany(..)
         )
     }
 }
@@ -305,6 +334,9 @@ impl fmt::Display for Op {
                 f,
                 "# SCANDUMP {from} and LOADCHUNK as {to} with {changes:?}"
             );
+        }
+        if let Op::ReadMany(key, how, limit, percent) = self {
+            return write!(f, "# {how:?} of {key} for {percent} % of {limit:?}");
         }
         for (index, word) in self.words().iter().enumerate() {
             let space = if index == 0 { "" } else { " " };

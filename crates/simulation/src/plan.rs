@@ -161,6 +161,7 @@ impl Plan {
             big,
         };
         draw.put_hangs(&mut steps);
+        draw.put_large_replies(&mut steps);
         steps.push(Step::Check);
         steps.push(Step::Restart(End::Stop));
         Plan {

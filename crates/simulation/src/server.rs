@@ -360,6 +360,11 @@ impl Connection {
         self.waiting.is_some()
     }
 
+    /// Whether it ends once its replies are sent.
+    pub fn is_closing(&self) -> bool {
+        self.session.as_ref().is_some_and(|it| it.closing)
+    }
+
     /// Whether its commands wait for the disk.
     pub fn waits_for_disk(&self) -> bool {
         matches!(self.waiting, Some(Waiting::Commands(..)))

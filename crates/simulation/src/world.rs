@@ -7,6 +7,7 @@
 //! - `copies`: copies that take several requests
 //! - `extremes`: numbers at the ends of a type's range
 //! - `forged`: filters whose header a client has forged
+//! - `replies`: replies that are larger than a limit
 //! - `restart`: what is loaded after an end
 //! - `stall`: a disk that hangs
 
@@ -16,6 +17,7 @@ mod copies;
 mod extremes;
 mod forged;
 mod owners;
+mod replies;
 mod restart;
 mod stall;
 mod statements;
@@ -349,6 +351,9 @@ impl World {
         match ops.iter().find(|op| op.is_conversation()) {
             Some(Op::Forge(from, to, changes)) => return self.load_forged(from, to, changes),
             Some(Op::Extreme(key, line)) => return self.run_extreme(key, line),
+            Some(Op::ReadMany(key, how, limit, percent)) => {
+                return self.read_many(key, *how, *limit, *percent);
+            }
             Some(op) => return self.converse(op),
             None => {}
         }

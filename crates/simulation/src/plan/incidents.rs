@@ -2,7 +2,7 @@
 
 use super::{CLIENTS, Draw, Fault, Step};
 use crate::damage::Damage;
-use crate::op::{Family, Op};
+use crate::op::{Asking, Family, Op, ReplyLimit};
 
 impl Draw {
     /// Puts some incidents between the steps.
@@ -58,6 +58,46 @@ impl Draw {
         match self.random.chance(30) {
             true => steps.push(Step::Restart(self.end())),
             false => steps.extend([Step::Disk(Fault::Heals), Step::Attend, Step::Log]),
+        }
+        steps
+    }
+
+    /// Lets a client ask for a string many times.
+    pub(super) fn put_large_replies(&mut self, steps: &mut Vec<Step>) {
+        if self.random.chance(15) {
+            let at = self.random.below(steps.len() + 1);
+            let asking = self.large_replies();
+            steps.splice(at..at, asking);
+        }
+    }
+
+    fn large_replies(&mut self) -> Vec<Step> {
+        let key = self.key(Family::Text);
+        let most = if self.big { 1 << 20 } else { 3000 };
+        let set = Op::Set(key.clone(), b'r', 1 + self.random.below(most));
+        let mut steps = vec![Step::Send(0, vec![set])];
+        for _ in 0..3 {
+            let how = self.random.pick(&[
+                Asking::Get,
+                Asking::MGet,
+                Asking::MGet,
+                Asking::Pipeline,
+                Asking::ExecOfGets,
+                Asking::ExecOfMGets,
+            ]);
+            // One string is refused, or several.
+            let bytes = match how {
+                Asking::Get | Asking::Pipeline => 1 + self.random.below(2 * most),
+                _ => 1000 + self.random.below(10 * most),
+            } as u64;
+            let limit = match self.random.below(5) {
+                0..2 => ReplyLimit::Output(bytes),
+                2..4 => ReplyLimit::Clients(bytes),
+                _ => ReplyLimit::Memory,
+            };
+            let percent = self.random.pick(&[50, 90, 100, 101, 120, 1000]);
+            let op = Op::ReadMany(key.clone(), how, limit, percent);
+            steps.push(Step::Send(self.random.below(CLIENTS), vec![op]));
         }
         steps
     }

@@ -12,7 +12,7 @@ use crate::op::Words;
 use crate::work::Work;
 
 /// From this many bytes on, work is left to another thread.
-static WORK_BYTES: LazyLock<&Limit> = LazyLock::new(|| named(&LIMITS, "bytes of work"));
+static WORK_BYTES: LazyLock<&Limit> = LazyLock::new(|| limit_named("bytes of work"));
 
 /// Longer changes copy the page that a reader needs.
 static NOTED_BYTES: LazyLock<&Limit> =
@@ -23,6 +23,11 @@ const ITEM_BYTES: usize = 4 << 10;
 
 /// The same if each of the changes copies its page of 64 KiB.
 const COPIED_ITEM_BYTES: usize = 2 << 20;
+
+/// A limit of the server.
+pub(super) fn limit_named(name: &str) -> &'static Limit {
+    named(&LIMITS, name)
+}
 
 fn named(limits: &[&'static Limit], name: &str) -> &'static Limit {
     let found = limits.iter().find(|limit| limit.name() == name);

@@ -2,7 +2,7 @@
 
 use everbloom_simulation::damage::Damage;
 use everbloom_simulation::limits::Limits;
-use everbloom_simulation::op::{Op, Shape};
+use everbloom_simulation::op::{Asking, Op, ReplyLimit, Shape};
 use everbloom_simulation::plan::{End, Fault, Step};
 use everbloom_simulation::{Plan, play, report};
 
@@ -566,5 +566,30 @@ fn only_save_waits_for_a_disk_that_hangs() {
         Step::Disk(Fault::Heals),
         Step::Check,
     ];
+    check(&[], &steps);
+}
+
+#[test]
+fn a_reply_over_a_limit_is_refused_before_it_is_made() {
+    let all = [
+        Asking::Get,
+        Asking::MGet,
+        Asking::Pipeline,
+        Asking::ExecOfGets,
+        Asking::ExecOfMGets,
+    ];
+    let key = "s0".to_owned();
+    let mut steps = vec![send(&[Op::Set(key.clone(), b'r', 100_000)])];
+    for how in all {
+        for limit in [
+            ReplyLimit::Output(90_000),
+            ReplyLimit::Output(1_000_000),
+            ReplyLimit::Clients(1_000_000),
+            ReplyLimit::Memory,
+        ] {
+            let ask = |percent| send(&[Op::ReadMany(key.clone(), how, limit, percent)]);
+            steps.extend([90, 100, 120, 1000].map(ask));
+        }
+    }
     check(&[], &steps);
 }
