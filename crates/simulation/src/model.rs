@@ -271,9 +271,8 @@ impl Model {
                 self.shrink(key, now);
                 Ok(())
             }
-            Op::Config(..) | Op::Forge(..) | Op::Extreme(..) | Op::ReadMany(..) | Op::Other(_) => {
-                Ok(())
-            }
+            // Nothing of the model changes.
+            _ => Ok(()),
         }
     }
 
