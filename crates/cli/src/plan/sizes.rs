@@ -230,6 +230,13 @@ impl Size {
         }
     }
 
+    /// The error rate of a full filter of the classic layout by the textbook, which holds for large
+    /// filters.
+    pub(super) fn textbook_rate(&self) -> f64 {
+        let (bits, hashes) = (self.bits() as f64, f64::from(self.hashes));
+        textbook::error_rate(bits, hashes, self.capacity as f64)
+    }
+
     /// The error rate when the filter holds so many items and has not grown.
     pub(super) fn rate_at(&self, items: f64) -> f64 {
         match self.kind {

@@ -60,20 +60,31 @@ fn filters(plan: &Plan) -> String {
     text + &exceeding(plan) + "\n"
 }
 
-/// The filters that are expected to exceed the rate they are made for.
+/// The filters that are expected to exceed the rate they are made for, and why.
 fn exceeding(plan: &Plan) -> String {
     let exceeds = |size: &&Size| size.expected_rate() > size.rate * TOLERANCE;
-    let expected = plan.filters.iter().filter(exceeds).map(|size| {
-        let (name, rate) = (size.kind.name(), label::percent(size.expected_rate()));
-        format!("  {name:<22} {rate:>10}\n")
-    });
-    let expected: String = expected.collect();
-    if expected.is_empty() {
-        return expected;
+    let (by_hashes, by_size): (Vec<_>, Vec<_>) = plan
+        .filters
+        .iter()
+        .filter(exceeds)
+        .partition(|size| size.textbook_rate() > size.rate * TOLERANCE);
+    listed(
+        "The number of hashes is rounded up, so these err",
+        &by_hashes,
+    ) + &listed("Small filters of the classic layout err", &by_size)
+}
+
+/// Filters that err more often than they are made for; `why` begins the sentence.
+fn listed(why: &str, filters: &[&Size]) -> String {
+    if filters.is_empty() {
+        return String::new();
     }
-    format!(
-        "Small filters of the classic layout err more often. Expected when they are full:\n{expected}"
-    )
+    let mut text = format!("{why} more often. Expected when they are full:\n");
+    for size in filters {
+        let (name, rate) = (size.kind.name(), label::percent(size.expected_rate()));
+        text += &format!("  {name:<22} {rate:>10}\n");
+    }
+    text
 }
 
 /// What makes these filters elsewhere.

@@ -268,6 +268,18 @@ fn small_classic_filters_are_as_wrong_as_planned() {
     assert!(!plan(&["1e6", "1%"]).success().contains("err more often"));
 }
 
+/// Of a rate near a half, the number of hashes is far from a whole one, however large the filter is.
+#[test]
+fn a_large_filter_is_not_called_small() {
+    for capacity in ["1e6", "1000"] {
+        let text = plan(&[capacity, "0.5"]).success();
+        let why = "The number of hashes is rounded up, so these err more often. \
+                   Expected when they are full:\n  classic ";
+        assert!(text.contains(why), "{text}");
+        assert!(!text.contains("Small filters"), "{text}");
+    }
+}
+
 trait SeedWhereKeyed {
     fn seed_where_keyed(self, name: &str) -> Self;
 }
