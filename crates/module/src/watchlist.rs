@@ -2,7 +2,8 @@
 //! grow soon.
 //!
 //! The host does not say which keys hold filters. So a filter is looked at when it is loaded, and
-//! when a command makes it nearly full. It has the name that its key had then.
+//! when a command makes it nearly full. It has the name that its key had then. Hosts before Redis 7.0
+//! do not say the key of what is loaded: it is looked at again when it changes.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,6 +20,8 @@ use crate::stored::Stored;
 const NAMED: usize = 20;
 /// How many filters are in the list at most. The others follow when some of the named ones leave.
 const LISTED: usize = 200;
+/// The step of a filter that the list would name, if the host had said the name of its key.
+const UNNAMED: u8 = u8::MAX;
 /// How many blocks are read of a large filter.
 const BLOCKS: u64 = 256;
 
@@ -170,7 +173,11 @@ fn look<'k>(stored: &mut Stored, place: impl FnOnce() -> Option<Place<'k>>) {
     let Some(state) = State::of(stored.filter(), &figures) else {
         return;
     };
-    let Some(place) = place() else { return };
+    let Some(place) = place() else {
+        // The next change says it.
+        stored.watched.step = UNNAMED;
+        return;
+    };
     let count = COUNT.fetch_add(1, Relaxed);
     let entry = Entry {
         number: NonZeroU64::MIN.saturating_add(count),
