@@ -6,7 +6,7 @@
 use std::io::Cursor;
 
 use everbloom::BloomFilter;
-use everbloom::bytes::ReadError;
+use everbloom::bytes::{Note, ReadError};
 use everbloom::host::LayeredFilter;
 
 use crate::stable::{self, OwnFilter};
@@ -21,11 +21,12 @@ pub(crate) fn files(input: &[u8]) -> [Vec<u8>; 2] {
 
 /// Reads a file; it is the filter that its bytes are, or they are none. Whether it was a filter.
 pub(crate) fn check(file: &[u8]) -> bool {
-    let scalable = LayeredFilter::from_bytes(file);
-    let fixed = BloomFilter::from_bytes(file);
+    let (note, filter) = Note::split(file).unwrap_or((None, file));
+    let scalable = LayeredFilter::from_bytes(filter);
+    let fixed = BloomFilter::from_bytes(filter);
     match stable::read(Cursor::new(file), file.len() as u64) {
-        Ok(OwnFilter::Growing(filter)) => assert!(scalable == Ok(filter)),
-        Ok(OwnFilter::Fixed(filter)) => assert!(fixed == Ok(filter)),
+        Ok((found, OwnFilter::Growing(filter))) => assert!((found, scalable) == (note, Ok(filter))),
+        Ok((found, OwnFilter::Fixed(filter))) => assert!((found, fixed) == (note, Ok(filter))),
         Err(ReadError::Bytes(_)) => {
             // Of two faults each way may name another one.
             assert!(scalable.is_err() && fixed.is_err());

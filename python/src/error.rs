@@ -92,6 +92,7 @@ pub(crate) fn bytes(error: BytesError) -> PyErr {
     match error {
         BytesError::Parts(error) => parts(error),
         BytesError::Kind => FormatError::new_err(ANOTHER_KIND),
+        BytesError::CriticalNote => FormatError::new_err(CHANGED),
         _ => FormatError::new_err(error.to_string()),
     }
 }
@@ -99,12 +100,18 @@ pub(crate) fn bytes(error: BytesError) -> PyErr {
 const ANOTHER_KIND: &str =
     "the bytes of another kind of filter: everbloom.load reads a file of any kind";
 
+/// What has a critical note in front.
+const CHANGED: &str = "items were changed before they were added, as with --ignore-case, and Python \
+                       would look them up as they are: ask the file with `everbloom check`, or \
+                       build it without";
+
 /// The same for the bytes of a file.
 pub(crate) fn bytes_of_file(error: BytesError, path: &Path) -> PyErr {
     match error {
         BytesError::Parts(PartsError::OutOfMemory | PartsError::TooLarge { .. }) => bytes(error),
         BytesError::Parts(error) => in_file(&error.to_string(), path),
         BytesError::Kind => in_file(ANOTHER_KIND, path),
+        BytesError::CriticalNote => in_file(CHANGED, path),
         _ => in_file(&error.to_string(), path),
     }
 }

@@ -57,6 +57,17 @@ def test_the_state_of_dedup(run, tmp_path):
     assert run("dedup", "--state", state, lines=["line 7", "from python", "new"]) == ["new"]
 
 
+def test_a_filter_that_folds_is_not_asked_for_text_as_it_is(run, tmp_path):
+    path = tmp_path / "names.bloom"
+    run("build", path, "-", "-c", 10, "--ignore-case", lines=["Admin"])
+    for read in (load, BloomFilter.load, BloomView.open):
+        with pytest.raises(FormatError, match="everbloom check"):
+            read(path)
+    with pytest.raises(FormatError, match="--ignore-case"):
+        BloomFilter.from_bytes(path.read_bytes())
+    assert run("check", path, lines=["ADMIN", "x"]) == ["ADMIN"]
+
+
 def test_load_knows_all_kinds(tmp_path):
     path = tmp_path / "filter.bloom"
     for seen in (BloomFilter(10), ScalableBloomFilter(), WindowedBloomFilter(10, ticks=5)):

@@ -18,8 +18,10 @@ use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
 use crate::progress::Progress;
 use crate::records::args::{RecordArgs, cut_quotes, sources};
+use crate::records::case::Case;
 use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
+use crate::records::selection::Selection;
 use crate::records::shared::Shared;
 use crate::records::signals::Signals;
 use crate::sort::Sort;
@@ -95,6 +97,12 @@ in \"a\"b, are an error that names the line. With --header, the first record of 
 header: none is put into the filter, and the others must be equal to it. A name
 of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
 
+The file remembers what of the records was put in, so that `check` and --append refuse to compare
+another part of them; --any-selection lets them go on. With --ignore-case capital and small letters
+are equal, in all languages (Unicode's simple case folding), and bytes that are no UTF-8 are taken
+as they are. The file remembers that, too, so `check`, --append and --like do the same without the
+flag. A program gets such a filter only if it reads this note. DCSO's filters remember nothing.
+
 A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed size and no key, so
 that anyone can choose records that collide.
 
@@ -141,11 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let signals = Signals::catch(Arc::clone(&shared))?;
     let mut file = FilterFile::open(&args.filter)?;
     file.check_apart(&sources)?;
-    let like = match &args.like {
-        Some(path) => Some(Writable::Own(empty_like(path)?)),
-        None if args.append => Some(filled(&args.filter, &mut file)?),
-        None => None,
-    };
+    let (like, selection) = given(args, &mut file)?;
     match args.format {
         _ if args.append => {}
         Format::Dcso => file.check_is_of(Some(Program::Dcso))?,
@@ -170,8 +174,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             make(args, capacity)?
         }
     };
-    let digest = filter.digest();
-    let tally = read(args, &sources, &digest, &shared, |chunk| {
+    let keys = (selection.case, &filter.digest());
+    let tally = read(args, &sources, keys, &shared, |chunk| {
         let inserted = filter.insert_all(chunk);
         inserted.map_err(|error| {
             Failure::ungrown(error).then(", and no filter was written; give a larger --capacity")
@@ -181,6 +185,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(code);
     }
     let is_replaced = !file.is_new() && !args.append;
+    if let Writable::Own(own) = &filter {
+        file.remember(selection.of_items(own.items()))?;
+    }
     file.save(|to| filter.write_to(to))?;
     if !args.quiet {
         let bytes = file.bytes()?;
@@ -195,8 +202,35 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A filter of DCSO's has neither a layout nor a key, and does not grow.
+/// The filter that is given, by --like or --append, and what the new one remembers.
+fn given(args: &Args, file: &mut FilterFile) -> Result<(Option<Writable>, Selection), Failure> {
+    let (filter, selection) = match &args.like {
+        Some(path) => {
+            let (filter, selection) = empty_like(path)?;
+            let selection = args.records.agree(path.display(), &selection)?;
+            (Some(Writable::Own(filter)), selection)
+        }
+        None if args.append => {
+            let filter = filled(&args.filter, file)?;
+            let path = args.filter.display();
+            (Some(filter), args.records.agree(path, file.selection())?)
+        }
+        None => (None, args.records.selection()?),
+    };
+    // What cannot be remembered is refused before the run.
+    selection.to_note()?;
+    Ok((filter, selection))
+}
+
+/// A filter of DCSO's has neither a layout nor a key, does not grow, and remembers nothing of its
+/// records.
 fn check_format(args: &Args) -> Result<(), Failure> {
+    if args.format == Format::Dcso && args.records.ignore_case {
+        return Err(Failure::other(
+            "a filter of DCSO's bloom cannot remember --ignore-case; leave it off, and build the \
+             filter of records in small letters, or of records in capital letters",
+        ));
+    }
     let is_own = args.growing || args.layout.is_some() || args.seed.is_some();
     if args.format == Format::Dcso && (is_own || args.like.is_some()) {
         return Err(Failure::other(
@@ -211,11 +245,11 @@ fn check_format(args: &Args) -> Result<(), Failure> {
 fn read(
     args: &Args,
     sources: &[Source],
-    digest: &Digest,
+    (case, digest): (Case, &Digest),
     shared: &Arc<Shared>,
     mut take: impl FnMut(&Chunk) -> Result<(), Failure>,
 ) -> Result<Tally, Failure> {
-    let mut pipeline = args.records.start(sources, digest, shared)?;
+    let mut pipeline = args.records.start(sources, case, digest, shared)?;
     let progress = Progress::of_input(input::sizes(sources).stored, args.quiet);
     let mut tally = Tally::default();
     while let Some(chunk) = pipeline.next()? {
@@ -249,7 +283,9 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
         return Ok(capacity);
     }
     if !sources.iter().any(Source::is_stream) {
-        let tally = read(args, sources, &Digest::Count, shared, |_| Ok(()))?;
+        let tally = read(args, sources, (Case::Kept, &Digest::Count), shared, |_| {
+            Ok(())
+        })?;
         shared.restart();
         return Ok((tally.records - tally.keyless).max(1));
     }
@@ -310,12 +346,14 @@ fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
     Ok(filter)
 }
 
-fn empty_like(path: &Path) -> Result<OwnFilter, Failure> {
-    let made = match FilterFile::look(path)? {
+fn empty_like(path: &Path) -> Result<(OwnFilter, Selection), Failure> {
+    let (filter, selection) = FilterFile::look(path)?;
+    let made = match filter {
         OwnFilter::Fixed(filter) => filter.empty_like().map(OwnFilter::Fixed),
         OwnFilter::Growing(filter) => filter.empty_like().map(OwnFilter::from),
     };
-    made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))
+    let made = made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))?;
+    Ok((made, selection))
 }
 
 /// `bytes` are those of the file.

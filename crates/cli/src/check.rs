@@ -58,6 +58,15 @@ in \"a\"b, are an error that names the line. With --header, the first record of 
 header: that of the first input is printed, and the others must be equal to it. A name
 of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
 
+A filter remembers what was put in. One of whole lines is a list of values, which may be asked for
+any one field of a record, or value of JSON. One of a field, or of several together, is asked for the
+same part, and anything else is refused; --any-selection asks all the same, for values of one kind
+that each table has in another place. A filter that remembers nothing, as those of earlier versions,
+of programs and of servers, is asked for anything.
+
+A filter of `build --ignore-case` finds capital and small letters alike, with the flag or without.
+Another one cannot be asked with --ignore-case: it has capital letters as they were.
+
 A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content, and read where it is:
 let a `bloom insert` end first. A filter of Guava is what BloomFilter.writeTo wrote in Java. It does
 not tell how items were put in: give --funnel.
@@ -75,7 +84,9 @@ Examples:
   everbloom check --funnel long users.guava ids.txt";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let mut filter = FilterFile::look_at_any(&args.filter)?;
+    let (mut filter, selection) = FilterFile::look_at_any(&args.filter)?;
+    let path = args.filter.display();
+    let selection = args.records.agree_to_look_up(path, &selection)?;
     let digest = match &filter {
         Found::Own(filter) => Digest::Hashes(filter.hasher(), false),
         Found::Other(_) => Digest::Keys,
@@ -93,7 +104,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let own = Source::File(args.filter.clone());
     let inputs = sources.iter().chain([&own]);
     let mut output = prints.then(|| Output::stdout(inputs)).transpose()?;
-    let mut pipeline = args.records.start(&sources, &digest, &shared)?;
+    let mut pipeline = args
+        .records
+        .start(&sources, selection.case, &digest, &shared)?;
     let mut selected = 0;
     let (mut records, mut keyless, mut cut) = (0, 0, 0);
     let mut found = Vec::new();

@@ -45,6 +45,9 @@ A piece is a file in the folder. Its name is the iterator that BF.SCANDUMP answe
 is the data. Names may begin with zeros. RedisBloom takes the pieces of a filter that was made with
 `build --growing --layout classic`. To copy a filter between a file and a server, use `copy`.
 
+Pieces cannot remember what of the records was put in. That is said, and a filter of `build
+--ignore-case` is refused: what is asked for in capital letters would not be found.
+
 A filter of DCSO's bloom or of Guava cannot be converted, because each program places the bits of an
 item elsewhere, and no filter knows its items. `check` reads it as it is, and `build --format dcso`
 makes a filter for DCSO's bloom of the items themselves.
@@ -82,7 +85,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         out.save(|to| filter.write_to(to))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let ended = write_folder(&FilterFile::look(from)?.into(), to, &signals)?;
+    let (filter, selection) = FilterFile::look(from)?;
+    selection.leave(from, "the pieces", false)?;
+    let ended = write_folder(&filter.into(), to, &signals)?;
     Ok(ended.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 

@@ -3,6 +3,8 @@
 use everbloom::Stats;
 use everbloom::host::Window;
 
+use crate::records::selection::Selection;
+
 /// A filter of this program or of another one.
 #[derive(Debug)]
 pub(crate) struct Description {
@@ -19,4 +21,6 @@ pub(crate) struct Description {
     pub(crate) data: u64,
     /// What a filter that forgets remembers.
     pub(crate) window: Option<Window>,
+    /// What of the records was put in, as the file remembers it.
+    pub(crate) selection: Selection,
 }

@@ -14,6 +14,7 @@ use everbloom::{BloomFilter, InsertError, ItemHash, Layout, Stats, UnionError};
 use crate::description::Description;
 use crate::other::Program;
 use crate::records::chunk::{Chunk, Digest, Hashed};
+use crate::records::selection::Selection;
 use crate::sort::Sort;
 pub(crate) use crate::stable::OwnFilter;
 
@@ -236,6 +237,11 @@ impl OwnFilter {
         }
     }
 
+    /// How many items were inserted.
+    pub(crate) fn items(&self) -> u64 {
+        either!(self, filter => filter.len())
+    }
+
     pub(crate) fn write_to(&self, file: &File) -> io::Result<()> {
         either!(self, filter => filter.write_to(file))
     }
@@ -274,6 +280,7 @@ impl OwnFilter {
             layers: Some(layers),
             data: 0,
             window,
+            selection: Selection::default(),
         }
     }
 

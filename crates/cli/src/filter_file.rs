@@ -5,7 +5,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,7 @@ use crate::other::{self, Other, Program};
 use crate::records::input::Source;
 use crate::records::magic::{self, Format, Unread};
 use crate::records::output;
+use crate::records::selection::Selection;
 use crate::sort::Sort;
 use crate::stable;
 
@@ -79,6 +80,8 @@ pub(crate) struct FilterFile {
     is_empty: bool,
     /// Whether this process made it: only then may it be removed.
     is_ours: bool,
+    /// What was compared when the filter was filled, which is saved with it.
+    selection: Selection,
 }
 
 impl FilterFile {
@@ -100,24 +103,27 @@ impl FilterFile {
     }
 
     /// Reads the filter of a file that others may use meanwhile: they replace it in one step.
-    pub(crate) fn look(path: &Path) -> Result<OwnFilter, Failure> {
-        Self::open_unlocked(path)?.read_any()
+    pub(crate) fn look(path: &Path) -> Result<(OwnFilter, Selection), Failure> {
+        let mut file = Self::open_unlocked(path)?;
+        Ok((file.read_any()?, file.selection.clone()))
     }
 
     /// The same, or a filter of another program that takes records.
-    pub(crate) fn look_at_writable(path: &Path) -> Result<Writable, Failure> {
-        Self::open_unlocked(path)?.read_writable()
+    pub(crate) fn look_at_writable(path: &Path) -> Result<(Writable, Selection), Failure> {
+        let mut file = Self::open_unlocked(path)?;
+        Ok((file.read_writable()?, file.selection.clone()))
     }
 
     /// The same, or opens the filter of another program, which is read while it is asked.
-    pub(crate) fn look_at_any(path: &Path) -> Result<Found, Failure> {
+    pub(crate) fn look_at_any(path: &Path) -> Result<(Found, Selection), Failure> {
         let mut file = Self::open_unlocked(path)?;
-        let program = match file.read_own()? {
-            Ok(filter) => return Ok(Found::Own(filter)),
-            Err(program) => program,
+        let found = match file.read_own()? {
+            Ok(filter) => Found::Own(filter),
+            Err(program) => Other::open(program, &file.file)
+                .map(Found::Other)
+                .map_err(|reason| broken(path, program, &*reason))?,
         };
-        let other = Other::open(program, &file.file).map(Found::Other);
-        other.map_err(|reason| broken(path, program, &*reason))
+        Ok((found, file.selection.clone()))
     }
 
     fn open_unlocked(path: &Path) -> Result<Self, Failure> {
@@ -155,6 +161,7 @@ impl FilterFile {
                     is_empty: metadata.len() == 0,
                     is_ours: found.is_err(),
                     file,
+                    selection: Selection::default(),
                 });
             }
         }
@@ -175,6 +182,18 @@ impl FilterFile {
     /// Whether there was nothing before.
     pub(crate) fn is_new(&self) -> bool {
         self.is_empty
+    }
+
+    /// What was compared when the filter was filled, once it was read.
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// Saves this with the filter from now on.
+    pub(crate) fn remember(&mut self, selection: Selection) -> Result<(), Failure> {
+        selection.to_note()?;
+        self.selection = selection;
+        Ok(())
     }
 
     /// Reads the filter, which must be one that grows; `None` when the file is new. All of it is
@@ -216,7 +235,17 @@ impl FilterFile {
         let length = self.file.metadata().map(|found| found.len());
         let read = length.map_err(ReadError::Io);
         let error = match read.and_then(|length| stable::read(&self.file, length)) {
-            Ok(filter) => return Ok(Ok(filter)),
+            Ok((note, filter)) => {
+                let selection = Selection::of_note(note.as_ref());
+                self.selection = selection.map_err(|note| {
+                    let why = format!(
+                        "has a note that this everbloom does not know, and that changes what the \
+                         filter finds: {note}; use a newer one, or the program that wrote it"
+                    );
+                    unusable(&self.path, why)
+                })?;
+                return Ok(Ok(filter));
+            }
             Err(error) => error,
         };
         let why = match error {
@@ -332,9 +361,13 @@ impl FilterFile {
         if !is_at(&self.file, &self.path) {
             return Err(io::Error::other("it was removed or replaced meanwhile"));
         }
+        let note = self.selection.to_note().map_err(io::Error::other)?;
         let allowed = self.file.metadata()?.permissions();
         let (new, file) = self.create_new()?;
         let written = file.set_permissions(allowed).and_then(|()| {
+            if let Some(note) = note {
+                (&file).write_all(&note.to_bytes())?;
+            }
             write(&file)?;
             file.sync_all()?;
             file.try_lock()?;

@@ -14,6 +14,8 @@ use crate::failure::Failure;
 use crate::filter_file::{FilterFile, Found, broken};
 use crate::merge;
 use crate::number::{found_rate, grouped, time};
+use crate::records::case::Case;
+use crate::records::selection::Selection;
 
 /// Say what a filter file holds, and whether it is damaged
 #[derive(clap::Args, Debug)]
@@ -49,12 +51,14 @@ const OVER: &str =
     "warning     it finds more than it was made for: it has too many items, or has grown too far\n";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let found = match FilterFile::look_at_any(&args.filter)? {
+    let (found, selection) = FilterFile::look_at_any(&args.filter)?;
+    let mut found = match found {
         Found::Own(filter) => filter.describe(),
         Found::Other(mut other) => other
             .describe()
             .map_err(|reason| broken(&args.filter, other.program(), &*reason))?,
     };
+    found.selection = selection;
     let bytes = fs::metadata(&args.filter)?.len();
     let merge = args.other.as_deref();
     let merge = merge
@@ -109,6 +113,9 @@ impl Description {
         let bits = grouped(stats.bits);
         text += &format!("fill        {fill:.1} % of {bits} bits are 1\n");
         text += &format!("hashes      {}\n", stats.hashes);
+        if self.selection != Selection::default() {
+            text += &format!("compared    {}\n", self.selection);
+        }
         if let Some(layers) = self.layers {
             text += &format!("layers      {layers}\n");
         }
@@ -173,6 +180,12 @@ impl Description {
             Some(layers) => set("layers", layers.into()),
             None if self.made_for().is_some() => set("data_bytes", self.data.into()),
             None => {}
+        }
+        if let Some(part) = &self.selection.part {
+            set("compared", part.as_str().into());
+        }
+        if self.selection.case == Case::Ignored {
+            set("ignores_case", true.into());
         }
         if let Some(window) = &self.window {
             set("window_ticks", window.span.ticks().into());

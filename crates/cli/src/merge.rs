@@ -12,6 +12,7 @@ use crate::filter::{OwnFilter, Writable};
 use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
+use crate::records::selection::Selection;
 use crate::records::signals::Signals;
 
 /// Put filter files together: the result finds what any of them finds
@@ -37,7 +38,8 @@ const HELP: &str = "\
 The filters must be made for the same error rate, with the same layout, and in the blocked layout
 with the same key. Either all of them grow or none. `build --like FILE` makes such a filter. So does
 `build --seed N` with the same --error-rate in each run. A copy of a file has the same key, too.
-Filters of DCSO's bloom must have the same capacity and error rate.
+Filters of DCSO's bloom must have the same capacity and error rate. Of each the same part of the
+records must have been put in, with --ignore-case or without, as far as they remember it.
 
 Filters of the same size become one of that size, if it has room for the records of all. Otherwise
 they are kept side by side in one file: it finds what any of them finds, and their error rates add
@@ -59,12 +61,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let [first, others @ ..] = args.files.as_slice() else {
         return Err(Failure::other("give a filter file"));
     };
-    let filter = union(first, others, &signals)?;
+    let (filter, selection) = union(first, others, &signals)?;
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }
     out.check_is_of(filter.program())?;
     let now = check_rate(&filter, args.error_rate)?;
+    out.remember(selection)?;
     out.save(|to| filter.write_to(to))?;
     if !args.quiet {
         summarize(&filter, now);
@@ -74,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// What the result of a merge of two files finds of other records.
 pub(crate) fn rate_of(one: &Path, other: &Path) -> Result<f64, Failure> {
-    check_rate(&union(one, &[other], &Signals::default())?, None)
+    check_rate(&union(one, &[other], &Signals::default())?.0, None)
 }
 
 /// The filters of all files in one, or of some when a signal comes.
@@ -82,9 +85,9 @@ fn union(
     first: &Path,
     others: &[impl AsRef<Path>],
     signals: &Signals,
-) -> Result<Writable, Failure> {
+) -> Result<(Writable, Selection), Failure> {
     // Without a lock: the output, which may be one of them, has its own.
-    let mut merged = FilterFile::look_at_writable(first)?;
+    let (mut merged, mut selection) = FilterFile::look_at_writable(first)?;
     if !others.is_empty() {
         let renewed = merged.renewed();
         merged = renewed.map_err(|error| unlike(first, first, error))?;
@@ -93,7 +96,7 @@ fn union(
         if signals.exit_code().is_some() {
             break;
         }
-        let filter = FilterFile::look_at_writable(path)?;
+        let (filter, other) = FilterFile::look_at_writable(path)?;
         if merged.program() != filter.program() {
             let [one, other] = [&merged, &filter]
                 .map(|filter| filter.program().map_or("everbloom", Program::name));
@@ -104,10 +107,18 @@ fn union(
                 path.display()
             )));
         }
+        selection = selection.union(&other).ok_or_else(|| {
+            Failure::Unlike(format!(
+                "{} remembers {selection}, and {} {other}; build one of them again with the \
+                 options of the other",
+                first.display(),
+                path.display()
+            ))
+        })?;
         let united = merged.union(filter);
         merged = united.map_err(|error| unlike(first, path, error))?;
     }
-    Ok(merged)
+    Ok((merged, selection))
 }
 
 fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {

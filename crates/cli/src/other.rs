@@ -16,6 +16,7 @@ use everbloom::guava::{GuavaError, GuavaView, Strategy};
 
 use crate::description::Description;
 use crate::pages::Pages;
+use crate::records::selection::Selection;
 
 /// How much of a file is read at once.
 const PIECE: usize = 64 << 10;
@@ -199,6 +200,7 @@ impl Other {
             layers: None,
             data,
             window: None,
+            selection: Selection::default(),
         })
     }
 }

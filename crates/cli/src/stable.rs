@@ -5,7 +5,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 
 use everbloom::BloomFilter;
-use everbloom::bytes::{BytesError, ReadError};
+use everbloom::bytes::{BytesError, Note, ReadError};
 use everbloom::host::LayeredFilter;
 
 /// The first bytes of a file, which tell its length.
@@ -21,15 +21,36 @@ pub(crate) enum OwnFilter {
     Growing(LayeredFilter),
 }
 
-/// Reads the filter of a file that has `found` bytes. All of it is checked.
-pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<OwnFilter, ReadError> {
-    let mut header = read_header(&mut file)?;
+/// Reads the filter of a file that has `found` bytes, and the note in front of it. All of it is
+/// checked.
+pub(crate) fn read(
+    mut file: impl Read + Seek,
+    found: u64,
+) -> Result<(Option<Note>, OwnFilter), ReadError> {
+    let note = read_note(&mut file)?;
+    let start = file.stream_position()?;
+    let filter = read_filter(file, start, found.saturating_sub(start))?;
+    Ok((note, filter))
+}
+
+/// Reads the note, if there is one. The filter follows.
+fn read_note(mut file: impl Read + Seek) -> Result<Option<Note>, ReadError> {
+    file.seek(SeekFrom::Start(0))?;
+    let note = Note::read_from(&mut file).map(|(note, _)| note)?;
+    let start = note.as_ref().map_or(0, |note| note.to_bytes().len() as u64);
+    file.seek(SeekFrom::Start(start))?;
+    Ok(note)
+}
+
+/// Reads the filter that begins at `start` and has `found` bytes.
+fn read_filter(mut file: impl Read + Seek, start: u64, found: u64) -> Result<OwnFilter, ReadError> {
+    let mut header = next_header(&mut file)?;
     let length = header.get(LENGTH_AT..).and_then(<[u8]>::first_chunk);
     if length.is_some_and(|bytes| u64::from_le_bytes(*bytes) == found) {
         // The header does not announce more than there is.
         match LayeredFilter::read_from(header.chain(&mut file)) {
             Err(ReadError::Bytes(BytesError::Kind)) => {
-                file.seek(SeekFrom::Start(0))?;
+                file.seek(SeekFrom::Start(start))?;
                 return BloomFilter::read_from(file).map(OwnFilter::Fixed);
             }
             // Old versions have another number there. Only the header was read.
@@ -52,10 +73,19 @@ pub(crate) fn read(mut file: impl Read + Seek, found: u64) -> Result<OwnFilter, 
     }
 }
 
-/// The first bytes of the file, as many as a header has or the file.
+/// The first bytes of the filter, as many as a header has or the file. Those of the file if it has
+/// a note that is damaged.
 pub(crate) fn read_header(mut file: impl Read + Seek) -> io::Result<Vec<u8>> {
+    match read_note(&mut file) {
+        Err(ReadError::Io(error)) => return Err(error),
+        Err(ReadError::Bytes(_)) => file.rewind()?,
+        Ok(_) => {}
+    }
+    next_header(file)
+}
+
+fn next_header(file: impl Read) -> io::Result<Vec<u8>> {
     let mut header = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
     file.take(HEADER).read_to_end(&mut header)?;
     Ok(header)
 }

@@ -88,7 +88,8 @@ changed since it was copied, `copy` often cannot tell that it is a later state, 
 --replace brings the new state.
 
 A file has one Bloom filter, and no expiry. It is replaced in one step, and the key appears whole.
-What follows the first # is the key, as it is. RedisBloom takes files of `build --growing --layout
+What follows the first # is the key, as it is. A key cannot remember what of the records was put
+in: that is said, and a filter of `build --ignore-case` is refused. RedisBloom takes files of `build --growing --layout
 classic`.
 
 Exit code: 0 when all filters are at the destination; 1 when some could not be copied, or changed

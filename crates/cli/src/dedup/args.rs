@@ -94,6 +94,16 @@ With --seed, the records that the filter takes for repeats by mistake are the sa
 --state, too, records are then handled in pieces of 256 KiB, not as they arrive. Who knows the number
 can choose records that collide. A window depends on the time, with a seed or without.
 
+The file remembers what was compared: the field, the path, CSV, what is between fields, and whether
+records end with NUL. A run that compares something else is refused; --any-selection lets it go on,
+for values of one kind that each input has in another place. A file that remembers nothing, as those
+of earlier versions and of programs, takes any options, and remembers those of the first run that
+saves it.
+
+With --ignore-case, records that differ in capital and small letters only are repeats, in all
+languages (Unicode's simple case folding). Bytes that are no UTF-8 are compared as they are. A state
+remembers it, so later runs do the same without the flag. A server does not: give it in each run.
+
 With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.
 It is printed again after 37.5 days at the latest. --capacity is the number of records that are new
 in that time. Later runs know the window.

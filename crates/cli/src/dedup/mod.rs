@@ -65,7 +65,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let inputs = sources.iter().chain(&own);
     let output = (!args.count).then(|| Output::stdout(inputs));
     let output = output.transpose()?;
-    let mut pipeline = args.records.start(&sources, &digest, &shared)?;
+    let records = &args.records;
+    let mut pipeline = records.start(&sources, state.case(), &digest, &shared)?;
     let first = pipeline.next()?;
     // The first chunk of a pipe tells how fast lines came, too.
     let bytes = match sizes.stored {
@@ -109,11 +110,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let code = summarize(&deduplicator, args, &signals, &shared);
     if signals.exit_code().is_none() {
-        let Tally {
-            records, keyless, ..
-        } = deduplicator.tally;
-        args.records
-            .check_any(records, keyless, ", so none was compared")?;
+        let tally = &deduplicator.tally;
+        let then = ", so none was compared";
+        args.records.check_any(tally.records, tally.keyless, then)?;
     }
     Ok(code)
 }

@@ -12,7 +12,9 @@ use crate::filter_file::FilterFile;
 use crate::number::time;
 
 use super::args::{Args, ERROR_RATE};
+use crate::records::case::Case;
 use crate::records::chunk::Chunk;
+use crate::records::selection::Selection;
 
 /// The least and the most items that a guess makes room for. The filter grows beyond both.
 const GUESSES: (u64, u64) = (1 << 20, 1 << 27);
@@ -26,6 +28,8 @@ pub(super) struct State {
     error_rate: f64,
     /// The milliseconds that it remembers; `None`: all.
     window: Option<u64>,
+    /// What the run compares, and the file remembers.
+    selection: Selection,
     /// Items in the file's filter. `None` when the file has none yet, or forgets.
     saved: Option<u64>,
 }
@@ -40,6 +44,7 @@ impl State {
             key: args.seed.map_or_else(Key::random, Key::from_seed),
             error_rate,
             window: args.window,
+            selection: args.records.selection()?,
             saved: None,
         };
         if let Some(path) = &args.state {
@@ -51,6 +56,11 @@ impl State {
             }
             if let Some(file) = &mut state.file {
                 state.filter = file.read()?;
+                if state.filter.is_some() {
+                    let name = format!("state {}", path.display());
+                    state.selection = args.records.agree(name, file.selection())?;
+                }
+                file.remember(state.selection.clone())?;
             }
             if let Some(filter) = &state.filter {
                 agree(path, filter, args)?;
@@ -73,6 +83,11 @@ impl State {
             Some(filter) => filter.hasher(),
             None => ItemHash::of_key(self.key),
         }
+    }
+
+    /// Whether the run tells capital letters from small ones.
+    pub(super) fn case(&self) -> Case {
+        self.selection.case
     }
 
     /// The filter. A new one has room for what the sizes of the files and the length of the first
@@ -125,6 +140,7 @@ impl State {
     /// Saves the filter, if there is a file for it.
     pub(super) fn save(&mut self, filter: &LayeredFilter) -> Result<(), Failure> {
         if let Some(file) = &mut self.file {
+            file.remember(self.selection.of_items(filter.len()))?;
             file.save(|to| filter.write_to(to))?;
             self.saved = filter.window().is_none().then(|| filter.len());
         }

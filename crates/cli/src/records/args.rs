@@ -1,16 +1,19 @@
 //! The flags that say what a record is, and what of it counts.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
+use super::case::Case;
 use super::chunk::{Chunk, Digest};
 use super::csv::columns::{ColumnList, CsvKey};
 use super::input::Source;
 use super::json;
 use super::keys::KeyOf;
 use super::pipeline::Pipeline;
+use super::selection::Selection;
 use super::shared::Shared;
 use crate::failure::Failure;
 use crate::number::grouped;
@@ -40,6 +43,12 @@ pub(crate) struct RecordArgs {
     /// What is between fields [default: a tab, and with --csv a comma]
     #[arg(short, long, value_name = "TEXT", value_parser = delimiter)]
     delimiter: Option<String>,
+    /// Compare letters without regard to case; a filter remembers it
+    #[arg(short, long)]
+    pub(crate) ignore_case: bool,
+    /// Go on although another part of the records was compared when the filter was filled
+    #[arg(long)]
+    any_selection: bool,
     /// Stop at a record without the field
     #[arg(long)]
     pub(crate) strict: bool,
@@ -90,22 +99,75 @@ impl RecordArgs {
         }
     }
 
+    /// What the options select.
+    pub(crate) fn selection(&self) -> Result<Selection, Failure> {
+        Ok(Selection {
+            part: Some(self.key_of()?.options(self.terminator())),
+            case: match self.ignore_case {
+                true => Case::Ignored,
+                false => Case::Kept,
+            },
+        })
+    }
+
+    /// What the filter of a file remembers after this run, which compares records with those that
+    /// are in it. Fails when they cannot be equal. `file` names it, and `filled` is what it remembers.
+    pub(crate) fn agree(
+        &self,
+        file: impl Display,
+        filled: &Selection,
+    ) -> Result<Selection, Failure> {
+        let own = self.selection()?;
+        if own.case == Case::Ignored && filled.case == Case::Kept {
+            return Err(Failure::Other(format!(
+                "{file} was made without --ignore-case, so it has capital letters as they were; \
+                 leave --ignore-case off, or make another one with it"
+            )));
+        }
+        let is_other = filled.part.is_some() && filled.part != own.part;
+        if is_other && !self.any_selection {
+            return Err(Failure::Other(format!(
+                "{file} remembers {filled}; this run compares {own}; give the options that it \
+                 remembers, or name another file, or give --any-selection if the values are of one \
+                 kind all the same"
+            )));
+        }
+        Ok(Selection {
+            part: filled.part.clone().or(own.part),
+            case: filled.case,
+        })
+    }
+
+    /// The same for a run that only looks records up. A list is asked for any one field of a record.
+    pub(crate) fn agree_to_look_up(
+        &self,
+        file: impl Display,
+        filled: &Selection,
+    ) -> Result<Selection, Failure> {
+        let mut filled = filled.clone();
+        if filled.is_whole() && self.key_of()?.is_one_value() {
+            filled.part = None;
+        }
+        self.agree(file, &filled)
+    }
+
     /// Begins to read the inputs.
     pub(crate) fn start(
         &self,
         sources: &[Source],
+        case: Case,
         digest: &Digest,
         shared: &Arc<Shared>,
     ) -> Result<Pipeline, Failure> {
-        let terminator = if self.null { 0 } else { b'\n' };
-        let (key_of, shared) = (self.key_of()?, Arc::clone(shared));
-        Ok(Pipeline::start(
-            sources.to_vec(),
-            terminator,
-            &key_of,
-            digest,
-            shared,
-        )?)
+        let keys = (&self.key_of()?, case);
+        let (sources, shared) = (sources.to_vec(), Arc::clone(shared));
+        let started = Pipeline::start(sources, self.terminator(), keys, digest, shared);
+        Ok(started?)
+    }
+
+    /// What ends a record.
+    fn terminator(&self) -> u8 {
+        if self.null { 0 } else { b'\n' }
     }
 
     /// With --strict, fails at the first record of a chunk without the field. `before` are the

@@ -4,6 +4,7 @@ use everbloom::hash::{DoubleHash, ItemHasher};
 use everbloom::{Item, ItemHash};
 use memchr::memchr_iter;
 
+use super::case::Case;
 use super::keys::KeyOf;
 
 /// A piece of the input. It goes round: filled, digested, judged, written, filled again.
@@ -96,6 +97,7 @@ impl Item for Hashed {
 pub(crate) struct Digester {
     pub(super) terminator: u8,
     pub(super) key_of: KeyOf,
+    pub(super) case: Case,
     pub(super) digest: Digest,
     /// The hash table of the chunk's keys: 1 + the number of a hash, or 0.
     pub(super) table: Vec<u32>,
@@ -129,15 +131,16 @@ impl Digester {
             KeyOf::Whole | KeyOf::Json(_) | KeyOf::Csv(_) => 0,
         };
         let records = records();
+        let keys_of = (&mut self.key_of, self.case);
         match &self.digest {
             Digest::Hashes(hasher, _) => {
-                each_key(records, &mut self.key_of, keyless, |key| {
+                each_key(records, keys_of, keyless, |key| {
                     hashes.push(hasher.hash(key));
                 });
             }
-            Digest::Count => each_key(records, &mut self.key_of, keyless, |_| ()),
+            Digest::Count => each_key(records, keys_of, keyless, |_| ()),
             Digest::Keys => {
-                each_key(records, &mut self.key_of, keyless, |key| {
+                each_key(records, keys_of, keyless, |key| {
                     keys.extend_from_slice(key);
                     key_ends.push(keys.len());
                 });
@@ -205,15 +208,15 @@ fn contents<'a>(
 #[inline]
 fn each_key<'a>(
     records: impl Iterator<Item = &'a [u8]>,
-    key_of: &mut KeyOf,
+    (key_of, case): (&mut KeyOf, Case),
     keyless: &mut Vec<usize>,
     mut take: impl FnMut(&[u8]),
 ) {
-    if matches!(key_of, KeyOf::Whole) {
+    if matches!((&key_of, case), (KeyOf::Whole, Case::Kept)) {
         return records.for_each(take);
     }
     for (number, record) in records.enumerate() {
-        match key_of.find(record) {
+        match key_of.find(record, case) {
             Some(key) => take(&key),
             None => keyless.push(number),
         }

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 pub(crate) struct Path {
     /// At least one.
     steps: Vec<Step>,
-    text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +23,25 @@ enum Step {
     Element(usize),
 }
 
+/// However the path was written, equal steps have one text.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        for (number, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Name(name) if is_plain(name) => write!(f, ".{name}")?,
+                Step::Name(name) => write!(f, ".{}", serde_json::Value::from(name.as_str()))?,
+                Step::Element(element) if number == 0 => write!(f, ".[{element}]")?,
+                Step::Element(element) => write!(f, "[{element}]")?,
+            }
+        }
+        Ok(())
     }
+}
+
+/// Whether a name needs no quotes.
+fn is_plain(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.starts_with(|first: char| !first.is_ascii_digit()) && name.bytes().all(is_part)
 }
 
 impl std::str::FromStr for Path {
@@ -50,8 +64,7 @@ impl std::str::FromStr for Path {
             steps.push(step);
             rest = after;
         }
-        let text = text.to_owned();
-        Ok(Path { steps, text })
+        Ok(Path { steps })
     }
 }
 
@@ -78,8 +91,7 @@ fn first_step(text: &str, is_first: bool) -> Option<(Step, &str)> {
         return quoted(name);
     }
     let (name, after) = split_while(name, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let begins_well = name.starts_with(|first: char| !first.is_ascii_digit());
-    begins_well.then(|| (Step::Name(name.to_owned()), after))
+    is_plain(name).then(|| (Step::Name(name.to_owned()), after))
 }
 
 /// A name in quotes, which is a string of JSON.
@@ -280,6 +292,23 @@ mod tests {
         assert_eq!(value("[7, 8, x]", ".[1]"), None);
         let long = format!(".a{}", "[0]".repeat(100_000));
         assert_eq!(value(&"[".repeat(100_000), &long), None);
+    }
+
+    #[test]
+    fn equal_paths_have_one_text() {
+        for (path, text) in [
+            (".a.b", ".a.b"),
+            (".[\"a\"][\"b\"]", ".a.b"),
+            (".a.[0].\"c d\"", ".a[0].\"c d\""),
+            (".[\"\\u0061\\\"\"]", ".\"a\\\"\""),
+            (".\"1a\"", ".\"1a\""),
+            (".\"\"", ".\"\""),
+            (".[0][1]", ".[0][1]"),
+        ] {
+            let parsed: Path = path.parse().unwrap();
+            assert_eq!(parsed.to_string(), text, "{path}");
+            assert_eq!(text.parse(), Ok(parsed), "{path}");
+        }
     }
 
     #[test]

@@ -6,9 +6,11 @@ use std::fmt;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
+use super::case::Case;
 use super::csv::columns::CsvKey;
 use super::json;
 use super::netstrings::joined;
+use super::selection::{WHOLE_LINES, WHOLE_RECORDS, shell_word};
 
 /// Where the key of a record is.
 #[derive(Clone, Debug)]
@@ -49,16 +51,55 @@ impl fmt::Display for KeyOf {
 
 impl KeyOf {
     /// The key of a record without its end; `None` when it lacks a part of it.
-    pub(crate) fn find<'a>(&'a mut self, record: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    pub(crate) fn find<'a>(&'a mut self, record: &'a [u8], case: Case) -> Option<Cow<'a, [u8]>> {
         match self {
-            KeyOf::Whole => Some(Cow::Borrowed(record)),
-            KeyOf::Fields { numbers, delimiter } => joined(
-                numbers
-                    .iter()
-                    .map(|number| field(record, *number, delimiter).map(Cow::Borrowed)),
-            ),
-            KeyOf::Json(paths) => joined(paths.iter().map(|path| json::find(record, path))),
-            KeyOf::Csv(key) => key.find(record),
+            KeyOf::Whole => Some(case.of(Cow::Borrowed(record))),
+            KeyOf::Fields { numbers, delimiter } => {
+                let fields = numbers.iter();
+                let fields = fields.map(|number| field(record, *number, delimiter));
+                joined(fields.map(|field| field.map(Cow::Borrowed)), case)
+            }
+            KeyOf::Json(paths) => joined(paths.iter().map(|path| json::find(record, path)), case),
+            KeyOf::Csv(key) => key.find(record, case),
+        }
+    }
+
+    /// The options that select it, without those that select the same bytes in other words. The end
+    /// of records is one of them where it decides whether a CR belongs to the key.
+    pub(crate) fn options(&self, terminator: u8) -> String {
+        let are_lines = terminator == b'\n';
+        match self {
+            KeyOf::Whole if are_lines => WHOLE_LINES.to_owned(),
+            KeyOf::Whole => WHOLE_RECORDS.to_owned(),
+            KeyOf::Fields { numbers, delimiter } => {
+                let numbers = numbers.iter().map(|number| (number + 1).to_string());
+                let mut options = format!("--field {}", numbers.collect::<Vec<_>>().join(","));
+                if delimiter.needle() != b"\t" {
+                    // It was an argument of the command line, which is text.
+                    let delimiter = String::from_utf8_lossy(delimiter.needle());
+                    options += &format!(" -d {}", shell_word(&delimiter));
+                }
+                if !are_lines {
+                    options += " -0";
+                }
+                options
+            }
+            KeyOf::Json(paths) => {
+                let paths = paths.iter().map(|path| shell_word(&path.to_string()));
+                let options = paths.map(|path| format!("--json {path}"));
+                options.collect::<Vec<_>>().join(" ")
+            }
+            KeyOf::Csv(key) => key.options(),
+        }
+    }
+
+    /// Whether the key is one value as it is, and not several in one.
+    pub(crate) fn is_one_value(&self) -> bool {
+        match self {
+            KeyOf::Whole => true,
+            KeyOf::Fields { numbers, .. } => numbers.len() == 1,
+            KeyOf::Json(paths) => paths.len() == 1,
+            KeyOf::Csv(key) => key.is_one_value(),
         }
     }
 
@@ -106,12 +147,16 @@ mod tests {
 
     fn find(record: &[u8], number: usize, delimiter: &str) -> Option<Vec<u8>> {
         let mut key_of = fields_of(&[number], delimiter);
-        key_of.find(record).map(Cow::into_owned)
+        key_of.find(record, Case::Kept).map(Cow::into_owned)
     }
 
     #[test]
     fn several_fields_are_one_key_that_no_others_make() {
-        let key = |record: &[u8]| fields_of(&[0, 2], ";").find(record).map(Cow::into_owned);
+        let key = |record: &[u8]| {
+            fields_of(&[0, 2], ";")
+                .find(record, Case::Kept)
+                .map(Cow::into_owned)
+        };
         assert_eq!(key(b"a;x;bc"), Some(b"1:a,2:bc,".to_vec()));
         assert_eq!(key(b"a;x"), None);
         let records: [&[u8]; 7] = [
@@ -126,7 +171,10 @@ mod tests {
         let keys: std::collections::HashSet<_> = records.iter().map(|record| key(record)).collect();
         assert_eq!(keys.len(), records.len());
         let mut turned = fields_of(&[2, 0], ";");
-        assert_eq!(turned.find(b"a;x;bc").as_deref(), Some(&b"2:bc,1:a,"[..]));
+        assert_eq!(
+            turned.find(b"a;x;bc", Case::Kept).as_deref(),
+            Some(&b"2:bc,1:a,"[..])
+        );
     }
 
     #[test]

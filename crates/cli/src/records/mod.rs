@@ -4,6 +4,7 @@
 //! hash the keys ([`chunk`]), and the caller takes the pieces in order ([`pipeline`]).
 
 pub(crate) mod args;
+pub(crate) mod case;
 pub(crate) mod chunk;
 mod csv;
 pub(crate) mod input;
@@ -15,6 +16,7 @@ pub(crate) mod output;
 pub(crate) mod pipeline;
 mod read;
 mod reader;
+pub(crate) mod selection;
 pub(crate) mod shared;
 pub(crate) mod signals;
 mod unpack;

@@ -2,10 +2,15 @@
 
 use std::borrow::Cow;
 
-/// One part as it is, and several as netstrings.
+use super::case::Case;
+
+/// One part as it is, and several as netstrings. Folding may change the length of a part, so it comes
+/// first.
 pub(super) fn joined<'a>(
-    mut parts: impl ExactSizeIterator<Item = Option<Cow<'a, [u8]>>>,
+    parts: impl ExactSizeIterator<Item = Option<Cow<'a, [u8]>>>,
+    case: Case,
 ) -> Option<Cow<'a, [u8]>> {
+    let mut parts = parts.map(|part| part.map(|part| case.of(part)));
     if parts.len() == 1 {
         return parts.next()?;
     }

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::thread;
 use std::time::Duration;
 
+use super::case::Case;
 use super::chunk::{Chunk, Digest, Digester};
 use super::csv::columns::CsvKey;
 use super::input::Source;
@@ -37,7 +38,7 @@ impl Pipeline {
     pub(crate) fn start(
         sources: Vec<Source>,
         terminator: u8,
-        key_of: &KeyOf,
+        (key_of, case): (&KeyOf, Case),
         digest: &Digest,
         shared: Arc<Shared>,
     ) -> io::Result<Self> {
@@ -52,6 +53,7 @@ impl Pipeline {
             let mut digester = Digester {
                 terminator,
                 key_of: key_of.clone(),
+                case,
                 digest: digest.clone(),
                 table: Vec::new(),
             };

@@ -35,6 +35,12 @@ pub fn folder(test: &str) -> PathBuf {
     folder
 }
 
+/// The bytes of the filter in a file, without the note of what was compared.
+pub fn filter_bytes(file: &Path) -> Vec<u8> {
+    let bytes = fs::read(file).unwrap();
+    everbloom::bytes::Note::split(&bytes).unwrap().1.to_vec()
+}
+
 /// A server of our own, killed when dropped.
 pub struct Server {
     process: Process,

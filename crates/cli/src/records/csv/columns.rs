@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 use super::QUOTE;
 use super::record::Parser;
 use super::scanner::Scanner;
+use crate::records::case::Case;
 use crate::records::netstrings::{joined, netstrings};
+use crate::records::selection::shell_word;
 
 /// A field, as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,19 +135,43 @@ impl CsvKey {
     ///
     /// The one field of a record is its key, so that it equals a line. Where it looks like a key of
     /// several fields, it is written as such a key, so that it equals none of them.
-    pub(crate) fn find(&mut self, record: &[u8]) -> Option<Cow<'_, [u8]>> {
+    pub(crate) fn find(&mut self, record: &[u8], case: Case) -> Option<Cow<'_, [u8]>> {
         self.parser.parse(record);
         let parser = &self.parser;
         if !self.columns.is_empty() {
             let numbers = self.numbers.get()?.iter();
-            return joined(numbers.map(|number| parser.value(*number).map(Cow::Borrowed)));
+            let values = numbers.map(|number| parser.value(*number).map(Cow::Borrowed));
+            return joined(values, case);
         }
         match parser.value(0)? {
             [b'0'..=b'9', .., b','] => {}
-            value if parser.values().len() == 1 => return Some(Cow::Borrowed(value)),
+            value if parser.values().len() == 1 => return Some(case.of(Cow::Borrowed(value))),
             _ => {}
         }
-        netstrings(parser.values().map(|value| Some(Cow::Borrowed(value))))
+        let values = parser.values().map(Cow::Borrowed);
+        netstrings(values.map(|value| Some(case.of(value))))
+    }
+
+    /// The options that select it. A header is skipped, and matters only to names.
+    pub(crate) fn options(&self) -> String {
+        let mut options = "--csv".to_owned();
+        if self.columns.iter().any(Column::is_name) {
+            options += " --header";
+        }
+        if !self.columns.is_empty() {
+            let columns: Vec<_> = self.columns.iter().map(Column::to_string).collect();
+            options += &format!(" --field {}", shell_word(&columns.join(",")));
+        }
+        if self.delimiter != b',' {
+            let delimiter = char::from(self.delimiter).to_string();
+            options += &format!(" -d {}", shell_word(&delimiter));
+        }
+        options
+    }
+
+    /// Whether the key is one value as it is, which that of all fields may be.
+    pub(crate) fn is_one_value(&self) -> bool {
+        self.columns.len() <= 1
     }
 }
 
@@ -233,7 +259,7 @@ mod tests {
     fn keys_of_records() {
         let key = |columns: Vec<Column>, record: &str| {
             let mut key = CsvKey::new(columns, b',', false);
-            key.find(record.as_bytes()).map(Cow::into_owned)
+            key.find(record.as_bytes(), Case::Kept).map(Cow::into_owned)
         };
         let all = |record: &str| String::from_utf8(key(Vec::new(), record).unwrap()).unwrap();
         for (record, expected) in [
@@ -256,9 +282,15 @@ mod tests {
     fn names_are_found_once() {
         let names = [b"id".to_vec(), b"a".to_vec(), b"a".to_vec()];
         let key = CsvKey::new(vec![name("id")], b',', true);
-        assert_eq!(key.clone().find(b"x,y"), None, "it has no header yet");
+        assert_eq!(
+            key.clone().find(b"x,y", Case::Kept),
+            None,
+            "it has no header yet"
+        );
         key.resolve(&names).unwrap();
-        assert_eq!(key.clone().find(b"x,y").as_deref(), Some(&b"x"[..]));
+        let mut key = key.clone();
+        assert_eq!(key.find(b"X,y", Case::Kept).as_deref(), Some(&b"X"[..]));
+        assert_eq!(key.find(b"X,y", Case::Ignored).as_deref(), Some(&b"x"[..]));
         assert!(number_of("a", &names).unwrap_err().contains("2 fields"));
         assert!(number_of("b", &names).unwrap_err().contains("id, a, a"));
     }

@@ -8,11 +8,13 @@
 )]
 #![cfg(unix)]
 
+mod case;
 mod csv;
 mod fields;
 mod lines;
 mod output;
 mod packed;
+mod selection;
 
 use std::fs;
 use std::path::Path;

@@ -121,11 +121,8 @@ impl Note {
             place.copy_from_slice(input.slice(place.len())?);
             Ok::<(), BytesError>(())
         })?;
-        match version(input.0)? {
-            VERSION => Ok((Some(note), input.0)),
-            old @ (1 | 2) => Err(BytesError::Old(old)),
-            other => Err(BytesError::Version(other)),
-        }
+        check_follower(input.0)?;
+        Ok((Some(note), input.0))
     }
 
     /// Reads the note that a reader begins with, if there is one. The second value reads the bytes
@@ -136,20 +133,17 @@ impl Note {
     /// That of the reader, or as [`split`](Self::split).
     #[cfg(feature = "std")]
     pub fn read_from(mut reader: impl Read) -> Result<(Option<Note>, impl Read), ReadError> {
-        let mut first = Vec::new();
-        reader
-            .by_ref()
-            .take(RECORD as u64)
-            .read_to_end(&mut first)?;
-        let note = match first.first_chunk() {
-            Some(record) if version(record) == Ok(NOTED) => {
-                let fill = |place: &mut [u8]| reader.read_exact(place).map_err(ReadError::from);
-                Some(Note::read_after(record, fill)?)
-            }
-            _ => None,
-        };
-        let filter = if note.is_some() { Vec::new() } else { first };
-        Ok((note, io::Cursor::new(filter).chain(reader)))
+        let mut record = first_record(&mut reader)?;
+        let mut note = None;
+        if let Some(first) = record.first_chunk()
+            && version(first) == Ok(NOTED)
+        {
+            let fill = |place: &mut [u8]| reader.read_exact(place).map_err(ReadError::from);
+            note = Some(Note::read_after(first, fill)?);
+            record = first_record(&mut reader)?;
+            check_follower(&record)?;
+        }
+        Ok((note, io::Cursor::new(record).chain(reader)))
     }
 
     /// The note that begins with this record of version [`NOTED`]. `fill` gives the next bytes.
@@ -188,6 +182,23 @@ impl Note {
     /// The length of its bytes.
     pub(super) fn len_of_bytes(&self) -> u64 {
         len_of(self.text.len()) as u64
+    }
+}
+
+/// The next record, or what there is of it.
+#[cfg(feature = "std")]
+fn first_record(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut record = Vec::new();
+    reader.take(RECORD as u64).read_to_end(&mut record)?;
+    Ok(record)
+}
+
+/// Checks the version of the filter behind a note.
+fn check_follower(bytes: &[u8]) -> Result<(), BytesError> {
+    match version(bytes)? {
+        VERSION => Ok(()),
+        old @ (1 | 2) => Err(BytesError::Old(old)),
+        other => Err(BytesError::Version(other)),
     }
 }
 

@@ -130,6 +130,9 @@ fn what_is_never_written_is_refused() {
     let twice = [note("folded").to_bytes(), bytes].concat();
     assert_eq!(filter.read(&twice), Err(BytesError::Version(4)));
     assert_eq!(Note::split(&twice), Err(BytesError::Version(4)));
+    let read = Note::read_from(&*twice).map(|(note, _)| note);
+    let refused = matches!(read, Err(ReadError::Bytes(BytesError::Version(4))));
+    assert!(refused, "{read:?}");
     let old = include_bytes!("../../bytes/blocked-2.bin");
     let old = [&note("folded").to_bytes()[..], old].concat();
     assert_eq!(Note::split(&old), Err(BytesError::Old(2)));

@@ -1,0 +1,309 @@
+//! What a filter file remembers of the records in it: another part of them is refused.
+
+use super::*;
+use everbloom::ScalableBloomFilter;
+
+const TABLE: &str = "ann,ann@example.org\nbob,bob@example.org\n";
+const LINES: &str = "{\"a\":{\"b c\":\"x\"}}\n";
+
+/// The code is 2, nothing is printed, and the words are in the error.
+#[track_caller]
+fn refused(outcome: &Outcome, words: &[&str]) {
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+    for word in words {
+        assert!(outcome.stderr.contains(word), "{word}: {outcome:?}");
+    }
+    assert_eq!(outcome.stdout, "");
+}
+
+/// Options, as what they select is named, and an input.
+const SELECTIONS: [(&[&str], &str, &str); 13] = [
+    (&[], "whole lines", TABLE),
+    (&["-0"], "whole records that end with NUL", "a\0b\0"),
+    (&["-f", "2", "-d", ","], "--field 2 -d ,", TABLE),
+    (&["-f", "1", "-d", ","], "--field 1 -d ,", TABLE),
+    (&["-f", "1,2", "-d", ","], "--field 1,2 -d ,", TABLE),
+    (&["-f", "1", "-d", ", "], "--field 1 -d ', '", TABLE),
+    (&["-f", "1"], "--field 1;", TABLE),
+    (&["--csv"], "--csv;", TABLE),
+    (&["--csv", "-f", "2"], "--csv --field 2;", TABLE),
+    (
+        &["--csv", "-f", "2", "-d", "@"],
+        "--csv --field 2 -d @",
+        TABLE,
+    ),
+    (
+        &["--csv", "--header", "-f", "\"b c\",1"],
+        "--csv --header --field 'b c,1'",
+        "a,b c\n1,2\n",
+    ),
+    (&["-f", "1", "-0"], "--field 1 -0", TABLE),
+    (&["--json", ".a[\"b c\"]"], "--json '.a.\"b c\"'", LINES),
+];
+
+#[test]
+fn a_state_remembers_what_was_compared() {
+    let here = folder("selection-state");
+    for (options, name, input) in SELECTIONS {
+        let _ = fs::remove_file(here.join("m.bloom"));
+        let run = |options: &[&str], input: &str| {
+            let args = [&["dedup", "-q", "--state", "m.bloom"], options].concat();
+            with_input(&here, &args, input)
+        };
+        let first = run(options, input).success();
+        assert!(!first.is_empty());
+        // A header is printed each time.
+        let header = if options.contains(&"--header") {
+            "a,b c\n"
+        } else {
+            ""
+        };
+        assert_eq!(run(options, input).success(), header, "{name}");
+        let before = fs::read(here.join("m.bloom")).unwrap();
+        for (others, other, input) in SELECTIONS {
+            if other != name {
+                let words = [
+                    &format!("state m.bloom remembers {name}"),
+                    &format!("this run compares {other}"),
+                ];
+                refused(
+                    &run(others, input),
+                    &words.map(|word| word.trim_end_matches(';')),
+                );
+                let count = [others, &["--count"]].concat();
+                refused(&run(&count, input), &[]);
+            }
+        }
+        assert!(fs::read(here.join("m.bloom")).unwrap() == before);
+    }
+}
+
+/// Another way to write the path, and another end of records, select the values that they did.
+#[test]
+fn what_compares_the_same_bytes_is_the_same_selection() {
+    let here = folder("selection-same");
+    let run = |options: &[&str]| {
+        let args = [&["dedup", "-q", "--state", "m.bloom"], options].concat();
+        with_input(&here, &args, LINES)
+    };
+    assert_eq!(run(&["--json", ".a.\"b c\""]).success(), LINES);
+    assert_eq!(run(&["--json", ".[\"a\"][\"b c\"]"]).success(), "");
+    let args = [
+        "dedup",
+        "-q",
+        "--state",
+        "m.bloom",
+        "-0",
+        "--json",
+        ".a.\"b c\"",
+    ];
+    let outcome = with_input(&here, &args, LINES.replace('\n', "\0"));
+    assert_eq!(outcome.success(), "");
+    let tab = ["dedup", "-q", "--state", "t.bloom", "-f", "2"];
+    with_input(&here, &tab, "a\tb\n").success();
+    let tab = [&tab[..], &["-d", "\\t"]].concat();
+    assert_eq!(with_input(&here, &tab, "a\tb\n").success(), "");
+    let csv = ["dedup", "-q", "--state", "c.bloom", "--csv", "-f", "2"];
+    with_input(&here, &csv, "a,b\n").success();
+    let csv = [&csv[..], &["--header", "-d", ","]].concat();
+    assert_eq!(with_input(&here, &csv, "x,y\nc,b\n").success(), "x,y\n");
+}
+
+#[test]
+fn a_filter_of_a_part_is_asked_for_that_part() {
+    let here = folder("selection-check");
+    with_input(
+        &here,
+        &["build", "-q", "-g", "f.bloom", "-f", "2", "-d", ","],
+        TABLE,
+    )
+    .success();
+    let check =
+        |options: &[&str]| with_input(&here, &[&["check", "f.bloom"], options].concat(), TABLE);
+    assert_eq!(check(&["-f", "2", "-d", ","]).success(), TABLE);
+    let names = ["f.bloom remembers --field 2 -d ,", "this run compares "];
+    for options in [&[][..], &["-f", "1", "-d", ","], &["-v"], &["-q"], &["-c"]] {
+        refused(&check(options), &names);
+    }
+    // Other tables have their columns in another order: who says so is heard.
+    let outcome = with_input(
+        &here,
+        &["check", "f.bloom", "--any-selection"],
+        "bob@example.org\ncy@example.org\n",
+    );
+    assert_eq!(outcome.success(), "bob@example.org\n");
+    let append = |options: &[&str]| {
+        let args = [&["build", "-q", "--append", "f.bloom"], options].concat();
+        with_input(&here, &args, "cy@example.org\n")
+    };
+    refused(&append(&[]), &names);
+    append(&["--any-selection"]).success();
+    let outcome = with_input(
+        &here,
+        &["check", "f.bloom", "-f", "2", "-d", ","],
+        "cy,cy@example.org\n",
+    );
+    assert_eq!(outcome.success(), "cy,cy@example.org\n");
+}
+
+/// A list has a value a line: tables and JSON are asked for a field, as they always were. Several
+/// fields together are none of its values.
+#[test]
+fn a_filter_of_a_list_is_asked_for_any_one_field() {
+    let here = folder("selection-list");
+    with_input(&here, &["build", "-q", "-g", "f.bloom"], "ann\nx\n").success();
+    let check = |options: &[&str], input: &str| {
+        with_input(&here, &[&["check", "f.bloom"], options].concat(), input)
+    };
+    assert_eq!(
+        check(&["-f", "1", "-d", ","], TABLE).success(),
+        "ann,ann@example.org\n"
+    );
+    assert_eq!(check(&["--json", ".a.\"b c\""], LINES).success(), LINES);
+    assert_eq!(check(&["-0"], "ann\0cy\0").success(), "ann\0");
+    let several = check(&["-f", "1,2", "-d", ","], TABLE);
+    refused(
+        &several,
+        &["remembers whole lines", "compares --field 1,2 -d ,"],
+    );
+}
+
+/// Those of earlier versions and of programs: they are taken as they were, and remember from the
+/// next time on that they are saved.
+#[test]
+fn a_filter_without_a_record_takes_any_selection_and_gets_it() {
+    let here = folder("selection-old");
+    let mut old = ScalableBloomFilter::new(1000, 1e-9);
+    old.insert("bob@example.org");
+    fs::write(here.join("m.bloom"), old.to_bytes()).unwrap();
+    let by_field = ["-f", "2", "-d", ","];
+    let check =
+        |options: &[&str]| with_input(&here, &[&["check", "m.bloom"], options].concat(), TABLE);
+    assert_eq!(check(&by_field).success(), "bob,bob@example.org\n");
+    assert_eq!(check(&[]).status.code(), Some(1));
+    let dedup = [&["dedup", "-q", "--state", "m.bloom"], &by_field[..]].concat();
+    assert_eq!(
+        with_input(&here, &dedup, TABLE).success(),
+        "ann,ann@example.org\n"
+    );
+    let args = ["dedup", "--state", "m.bloom"];
+    refused(
+        &with_input(&here, &args, TABLE),
+        &["remembers --field 2 -d ,"],
+    );
+    // An empty one has nothing that was compared.
+    with_input(&here, &["build", "-q", "-g", "-c", "10", "e.bloom"], "").success();
+    let dedup = [&["dedup", "-q", "--state", "e.bloom"], &by_field[..]].concat();
+    assert_eq!(with_input(&here, &dedup, TABLE).success(), TABLE);
+}
+
+#[test]
+fn only_what_compares_the_same_is_merged() {
+    let here = folder("selection-merge");
+    let build = |file: &str, options: &[&str]| {
+        let args = [&["build", "-q", "-c", "10", "--seed", "1", file], options].concat();
+        with_input(&here, &args, TABLE).success();
+    };
+    build("a.bloom", &["-f", "2", "-d", ","]);
+    build("b.bloom", &["-f", "2", "-d", ","]);
+    build("c.bloom", &[]);
+    let merge = |files: &[&str]| everbloom(&here, &[&["merge", "-q", "all.bloom"], files].concat());
+    let unlike = merge(&["a.bloom", "b.bloom", "c.bloom"]);
+    refused(
+        &unlike,
+        &[
+            "a.bloom remembers --field 2 -d ,",
+            "and c.bloom whole lines",
+        ],
+    );
+    assert!(!here.join("all.bloom").exists());
+    let info = everbloom(&here, &["info", "a.bloom", "c.bloom"]);
+    assert_eq!(info.status.code(), Some(1), "{info:?}");
+    assert!(
+        info.stdout.contains("merge       no: a.bloom remembers"),
+        "{info:?}"
+    );
+    merge(&["a.bloom", "b.bloom"]).success();
+    for file in ["a.bloom", "all.bloom"] {
+        let info = everbloom(&here, &["info", file]).success();
+        assert!(info.contains("\ncompared    --field 2 -d ,\n"), "{info}");
+    }
+    let json = everbloom(&here, &["info", "--json", "all.bloom"]).success();
+    assert!(json.contains("\"compared\": \"--field 2 -d ,\""), "{json}");
+    everbloom(&here, &["shrink", "-q", "all.bloom"]).success();
+    let args = ["check", "all.bloom", "-f", "1", "-d", ","];
+    refused(
+        &with_input(&here, &args, TABLE),
+        &["remembers --field 2 -d ,"],
+    );
+}
+
+/// Pieces have no place for it.
+#[test]
+fn convert_says_what_is_not_remembered() {
+    let here = folder("selection-convert");
+    for (file, options, says) in [
+        ("a", &[][..], None),
+        (
+            "b",
+            &["-f", "2", "-d", ","],
+            Some("it was made of --field 2 -d ,"),
+        ),
+    ] {
+        let filter = format!("{file}.bloom");
+        let args = [&["build", "-q", "-g", &filter], options].concat();
+        with_input(&here, &args, TABLE).success();
+        let outcome = everbloom(&here, &["convert", file, &filter]);
+        assert_eq!(outcome.status.code(), Some(0), "{outcome:?}");
+        let says = says.unwrap_or_default();
+        assert!(outcome.stderr.contains(says), "{outcome:?}");
+        assert_eq!(outcome.stderr.is_empty(), says.is_empty(), "{outcome:?}");
+        let back = format!("{file}-2.bloom");
+        everbloom(&here, &["convert", &back, file]).success();
+        assert_eq!(
+            with_input(&here, &["check", &back, "-f", "1", "-d", ","], TABLE)
+                .status
+                .code(),
+            Some(1)
+        );
+    }
+}
+
+/// A program may write its own note; it is one that no run has.
+#[test]
+fn a_note_of_a_program_is_named() {
+    use everbloom::bytes::Note;
+    let here = folder("selection-note");
+    let mut filter = ScalableBloomFilter::new(1000, 1e-9);
+    filter.insert("a");
+    let write = |note: Note| {
+        fs::write(
+            here.join("f.bloom"),
+            [note.to_bytes(), filter.to_bytes()].concat(),
+        )
+        .unwrap();
+    };
+    write(Note::new("names").unwrap());
+    let check = || with_input(&here, &["check", "f.bloom"], "a\n");
+    refused(&check(), &["remembers names", "compares whole lines"]);
+    let args = ["check", "f.bloom", "--any-selection"];
+    assert_eq!(with_input(&here, &args, "a\n").success(), "a\n");
+    write(Note::new("names, reversed").unwrap().critical());
+    for args in [
+        &["check", "f.bloom"][..],
+        &["check", "f.bloom", "--any-selection"],
+        &["dedup", "--state", "f.bloom"],
+        &["info", "f.bloom"],
+        &["merge", "g.bloom", "f.bloom"],
+        &["convert", "pieces", "f.bloom"],
+    ] {
+        refused(
+            &with_input(&here, args, "a\n"),
+            &["names, reversed", "use a newer one"],
+        );
+    }
+    let mut damaged = fs::read(here.join("f.bloom")).unwrap();
+    damaged[20] ^= 1;
+    fs::write(here.join("f.bloom"), damaged).unwrap();
+    refused(&check(), &["f.bloom is damaged"]);
+}
