@@ -100,12 +100,12 @@ mod tests {
             parser.values().map(text).collect()
         };
         for (record, expected) in [
-            ("a;b", &["a", "b"][..]),
+            ("\u{feff}a;\u{feff}b", &["\u{feff}a", "\u{feff}b"][..]),
+            ("a;b", &["a", "b"]),
             ("", &[""]),
             (";", &["", ""]),
             ("\"\"", &[""]),
             ("\"a\"\"\n;b\";\"\";5\"", &["a\"\n;b", "", "5\""]),
-            ("\u{feff}a;\u{feff}b", &["\u{feff}a", "\u{feff}b"]),
             ("a,b", &["a,b"]),
         ] {
             assert_eq!(values(record), expected, "{record:?}");
