@@ -6,6 +6,7 @@ use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::FilterParts;
 use everbloom_commands::Parts;
 use everbloom_commands::bf::dump::piece;
+use everbloom_resp::quoted;
 
 use super::Args;
 use super::destination::{self, CopiedKey, Target};
@@ -17,7 +18,7 @@ use crate::filter_file::FilterFile;
 use crate::progress::Progress;
 use crate::records::signals::Signals;
 use crate::servers::difference::Change;
-use crate::servers::dump::{Header, PieceReader, READABLE, WRITABLE, header_of};
+use crate::servers::dump::{Header, PieceReader, WRITABLE, header_of};
 use crate::servers::family::Family;
 use crate::servers::server::{Content, Server};
 use crate::servers::temporary;
@@ -46,7 +47,8 @@ pub(super) fn save(
             path.display()
         )));
     }
-    let mut server = Server::connect(&from.url, &args.server, READABLE)?;
+    // A server that has the filter knows the commands; of one that lacks it, the key is the news.
+    let mut server = Server::connect(&from.url, &args.server, &[])?;
     let (filter, bytes, changed) = fetch(&mut server, &from.key, (&progress, signals))?;
     let filter = OwnFilter::from(filter);
     file.save(|to| filter.write_to(to))?;
@@ -62,8 +64,10 @@ fn fetch(
     match server.find(key)? {
         Content::Filter(Family::Bloom) => {}
         Content::Nothing => {
-            let key = String::from_utf8_lossy(key);
-            return Err(Failure::Other(format!("there is no such key: {key:?}")));
+            let (key, name) = (quoted(key), server.name());
+            return Err(Failure::Other(format!(
+                "there is no such key: {key} at {name}"
+            )));
         }
         found => {
             let found = found.describe().unwrap_or_else(|| "nothing".to_owned());

@@ -118,8 +118,8 @@ impl Requests {
 }
 
 impl Server {
-    /// Connects to the server of a URL. Fails when it has none of some commands on filters, of
-    /// which the first is the usual one.
+    /// Connects to the server of a URL. Fails when it has none of these commands on filters, if
+    /// there are any; the first is the usual one.
     pub(crate) fn connect(
         url: &Url,
         args: &ServerArgs,
@@ -138,7 +138,9 @@ impl Server {
             elsewhere: None,
             target,
         };
-        server.must_know(commands)?;
+        if !commands.is_empty() {
+            server.must_know(commands)?;
+        }
         Ok(server)
     }
 

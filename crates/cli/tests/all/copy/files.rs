@@ -169,6 +169,29 @@ fn what_has_no_file_or_no_filter_is_said() {
     assert_eq!(client.number("DBSIZE"), 3);
 }
 
+/// A mistyped key is no question of commands.
+#[test]
+fn a_key_is_named_where_there_is_no_module() {
+    let Some(plain) = Redis::start(&[]) else {
+        return;
+    };
+    plain.client().ok("SET text a");
+    let folder = folder("copy-plain");
+    for (key, words) in [
+        (
+            "nokey",
+            "there is no such key: \"nokey\" at redis://127.0.0.1",
+        ),
+        ("text", "a value of type string"),
+    ] {
+        let from = to_key(plain.addr.port(), key);
+        let outcome = within(&folder, &["copy", &from, "new.bloom"]);
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+        assert!(outcome.stderr.contains(words), "{outcome:?}");
+        assert!(!folder.join("new.bloom").exists());
+    }
+}
+
 #[test]
 fn a_signal_leaves_the_file_as_it_was() {
     let (server, folder) = (server(), folder("copy-signals"));
