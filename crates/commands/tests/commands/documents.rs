@@ -121,7 +121,7 @@ fn example_pages_show_what_the_python_programs_say() {
             }
         }
     }
-    assert!(programs >= 7, "the example pages have lost their Python");
+    assert!(programs >= 9, "the example pages have lost their Python");
 }
 
 fn root() -> PathBuf {
