@@ -20,7 +20,9 @@ use crate::{BatchError, Error};
 ///
 /// A server that evicts keys when its memory is full may evict the bits, too. Their items are then
 /// lost, and every call returns [`Error::Incomplete`] until [`clear`](Self::clear) makes the bits
-/// again, without items. Choose an eviction policy or a memory limit that protects the bits.
+/// again, without items. When it has evicted the parameters, look-ups still answer, and additions
+/// return that error until [`delete`](Self::delete) and [`create`](Self::create). Choose an eviction
+/// policy or a memory limit that protects both.
 ///
 /// [`expire`](Self::expire) gives all keys of the filter the same expiry.
 ///
@@ -118,7 +120,9 @@ impl BitmapFilter {
         ///
         /// # Errors
         ///
-        /// Those of the connection and of the server.
+        /// [`Error::NotFound`] when the filter is gone, [`Error::Incomplete`] when only its
+        /// parameters are: [`delete`](Self::delete) the rest and create it again. And those of the
+        /// connection and of the server.
         clear, clear_async(&self) -> Result<(), Error> = empty;
 
         /// Deletes the filter: its bits and its parameters. [Example](Self::clear).

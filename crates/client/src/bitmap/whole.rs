@@ -32,17 +32,17 @@ impl BitmapFilter {
         ///
         /// # Errors
         ///
-        /// [`Error::NotFound`] and [`Error::Incomplete`] when keys of the filter are missing,
-        /// [`Error::Shape`] when the duration is over 2^63 milliseconds, and those of the
-        /// connection.
+        /// [`Error::NotFound`] and [`Error::Incomplete`] when keys of the filter are missing or not
+        /// whole; those that are there expire all the same. [`Error::Shape`] when the duration is
+        /// over 2^63 milliseconds, and those of the connection.
         expire, expire_async(&self, duration: Duration) -> Result<(), Error> = set_expiry;
 
         /// Takes the expiry from all keys of the filter. [Example](Self::expire).
         ///
         /// # Errors
         ///
-        /// [`Error::NotFound`] and [`Error::Incomplete`] when keys of the filter are missing, and
-        /// those of the connection.
+        /// [`Error::NotFound`] and [`Error::Incomplete`] when keys of the filter are missing or not
+        /// whole; those that are there expire no more. And those of the connection.
         persist, persist_async(&self) -> Result<(), Error> = remove_expiry;
     }
 
@@ -76,18 +76,31 @@ impl BitmapFilter {
         for key in &keys {
             pipeline.cmd("EXISTS").arg(key);
         }
+        // Bits of ours that an item has made again are not whole.
+        let whole = match self.layout.rule {
+            Rule::Everbloom => self.bits.as_slice(),
+            _ => &[],
+        };
+        for key in whole {
+            pipeline.cmd("STRLEN").arg(key);
+        }
         for key in &keys {
             pipeline.add_command(command(key));
         }
         let replies = ask(wire, &self.name, &pipeline).await?;
         let (mut present, mut missing) = (None, None);
-        for (key, reply) in keys.into_iter().zip(&replies) {
+        for (key, reply) in keys.iter().zip(&replies) {
             let side = if read(Some(reply))? {
                 &mut present
             } else {
                 &mut missing
             };
-            side.get_or_insert(key.clone());
+            side.get_or_insert((*key).clone());
+        }
+        for (key, reply) in whole.iter().zip(replies.iter().skip(keys.len())) {
+            if read::<u64>(Some(reply))? < self.key_bytes() {
+                missing.get_or_insert(key.clone());
+            }
         }
         missing.map_or(Ok(()), |missing| Err(self.without(present, missing)))
     }
@@ -99,7 +112,7 @@ impl BitmapFilter {
         };
         let remaining: i64 = ask_one(wire, &self.name, &redis::cmd("PTTL").arg(key).take()).await?;
         match remaining {
-            -2 => Err(self.without(None, key.clone())),
+            -2 => Err(self.loss(wire, key).await?),
             remaining => Ok(u64::try_from(remaining).is_ok().then_some(remaining)),
         }
     }
@@ -134,7 +147,7 @@ impl BitmapFilter {
         commands: Vec<Cmd>,
         action: Action,
     ) -> Result<Vec<RedisResult<Value>>, Error> {
-        let mut pipeline = Pipeline::with_capacity(keys.len() + commands.len());
+        let mut pipeline = Pipeline::with_capacity(keys.len() + commands.len() + 1);
         pipeline.ignore_errors();
         let lengths = |pipeline: &mut Pipeline| {
             for key in keys {
@@ -153,10 +166,21 @@ impl BitmapFilter {
         if action == Action::LookUp {
             lengths(&mut pipeline);
         }
+        // Bits that expire between their length and an addition are made again by it. The
+        // parameters expire no later than they do, so they are missing then.
+        let parameters = self.parameters.as_ref();
+        let parameters = parameters.filter(|_| action == Action::Add && !keys.is_empty());
+        if let Some(key) = parameters {
+            pipeline.cmd("EXISTS").arg(key);
+        }
         let replies = wire.ask(&pipeline).await;
         let mut replies = replies.map_err(|error| Error::of(error, &self.name))?;
-        if replies.len() != keys.len() + count {
+        if replies.len() != pipeline.len() {
             return Err(Error::Reply(format!("{} replies", replies.len())));
+        }
+        let mut lost = None;
+        if let (Some(key), Some(exists)) = (parameters, parameters.and_then(|_| replies.pop())) {
+            lost = (self.number(exists)? == 0).then_some(key);
         }
         let rest = replies.split_off(match action {
             Action::Add => keys.len(),
@@ -166,22 +190,22 @@ impl BitmapFilter {
             Action::Add => (replies, rest),
             Action::LookUp => (rest, replies),
         };
-        let mut short = Vec::new();
         for (key, length) in keys.iter().zip(lengths) {
-            let length = length.map_err(|error| Error::of(error, &self.name))?;
-            if read::<u64>(Some(&length))? < self.key_bytes() {
-                short.push(*key);
+            if self.number(length)? < self.key_bytes() {
+                lost.get_or_insert(*key);
             }
         }
-        match short.first() {
-            None => Ok(replies),
-            Some(first) => {
-                if action == Action::Add {
-                    self.undo(wire, &short).await?;
-                }
-                Err(self.loss(wire, first).await?)
-            }
+        let Some(lost) = lost else {
+            return Ok(replies);
+        };
+        if action == Action::Add {
+            self.undo(wire, keys).await?;
         }
+        Err(self.loss(wire, lost).await?)
+    }
+
+    fn number(&self, reply: RedisResult<Value>) -> Result<u64, Error> {
+        read(Some(&reply.map_err(|error| Error::of(error, &self.name))?))
     }
 
     /// The bytes of each key of bits.

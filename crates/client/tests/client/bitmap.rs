@@ -195,12 +195,126 @@ fn bits_that_another_program_made_again_are_not_a_filter() {
         let seen = BitmapFilter::create(&mut connection, "seen", 100_000, 0.01).unwrap();
         redis::cmd("DEL").arg("seen").exec(&mut connection).unwrap();
         let _: redis::Value = seen.adding("b").query(&mut connection).unwrap();
-        let error = seen.contains(&mut connection, "a").unwrap_err();
+        for outcome in [
+            seen.contains(&mut connection, "a").map(drop),
+            seen.expire(&mut connection, Duration::from_secs(9)),
+            seen.persist(&mut connection),
+        ] {
+            let error = outcome.unwrap_err();
+            assert!(
+                matches!(error, Error::Incomplete { .. }),
+                "{}: {error}",
+                host.name
+            );
+        }
+    }
+}
+
+#[test]
+fn lost_parameters_are_an_error_of_what_changes_the_filter() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        let seen = BitmapFilter::create(&mut connection, "seen", 100_000, 0.01).unwrap();
+        assert!(seen.add(&mut connection, "a").unwrap());
+        let lost = "{seen}:parameters";
+        redis::cmd("DEL").arg(lost).exec(&mut connection).unwrap();
+        assert!(seen.contains(&mut connection, "a").unwrap());
+        for outcome in [
+            seen.add(&mut connection, "b").map(drop),
+            seen.clear(&mut connection),
+            seen.expire(&mut connection, Duration::from_secs(9)),
+            seen.persist(&mut connection),
+        ] {
+            match outcome {
+                Err(Error::Incomplete { missing, .. }) => assert_eq!(missing, lost),
+                other => panic!("{}: {other:?}", host.name),
+            }
+        }
+        assert!(seen.contains(&mut connection, "a").unwrap(), "it is kept");
+        seen.delete(&mut connection).unwrap();
+        BitmapFilter::create(&mut connection, "seen", 100_000, 0.01).unwrap();
+    }
+}
+
+/// A connection on which something happens between two commands of a pipeline.
+struct Interrupted<'a> {
+    connection: redis::Connection,
+    /// The bytes of the second command begin so.
+    before: &'a [u8],
+    event: &'a mut dyn FnMut(),
+}
+
+impl redis::ConnectionLike for Interrupted<'_> {
+    fn req_packed_command(&mut self, command: &[u8]) -> redis::RedisResult<redis::Value> {
+        self.connection.req_packed_command(command)
+    }
+
+    fn req_packed_commands(
+        &mut self,
+        commands: &[u8],
+        offset: usize,
+        count: usize,
+    ) -> redis::RedisResult<Vec<redis::Value>> {
+        let mut places = commands.windows(self.before.len());
+        let Some(at) = places.position(|bytes| bytes == self.before) else {
+            let connection = &mut self.connection;
+            return connection.req_packed_commands(commands, offset, count);
+        };
+        let (first, second) = commands.split_at(at);
+        let firsts = first.iter().filter(|byte| **byte == b'*').count();
+        let mut replies = self.connection.req_packed_commands(first, 0, firsts)?;
+        (self.event)();
+        let more = self
+            .connection
+            .req_packed_commands(second, 0, count - firsts)?;
+        replies.extend(more);
+        Ok(replies)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.connection.get_db()
+    }
+
+    fn check_connection(&mut self) -> bool {
+        self.connection.check_connection()
+    }
+
+    fn is_open(&self) -> bool {
+        self.connection.is_open()
+    }
+}
+
+#[test]
+fn an_addition_does_not_make_a_filter_again_that_expires_meanwhile() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        let seen = BitmapFilter::create(&mut connection, "seen", 100_000, 0.01).unwrap();
+        let command = seen.adding("b").get_packed_command();
+        let mut expired = 0;
+        let mut expire = || {
+            let end = Duration::from_millis(1);
+            seen.expire(&mut host.connect(), end).unwrap();
+            wait_for("the end of the filter", || {
+                let mut exists = redis::cmd("EXISTS");
+                let left: usize = exists.arg(seen.keys()).query(&mut host.connect()).unwrap();
+                left == 0
+            });
+            expired += 1;
+        };
+        let mut interrupted = Interrupted {
+            connection: host.connect(),
+            before: &command,
+            event: &mut expire,
+        };
+        let error = seen.add(&mut interrupted, "b").unwrap_err();
         assert!(
-            matches!(error, Error::Incomplete { .. }),
+            matches!(error, Error::NotFound { .. }),
             "{}: {error}",
             host.name
         );
+        assert_eq!(expired, 1);
+        let seen = BitmapFilter::create(&mut connection, "seen", 100_000, 0.01).unwrap();
+        assert!(!seen.contains(&mut connection, "b").unwrap());
     }
 }
 
