@@ -110,6 +110,8 @@ pub(super) struct Statements {
     switched_off: bool,
     /// How many milliseconds ago a file of the log was removed by somebody else, while one is missing.
     removed_ms: Option<u64>,
+    /// Whether one was missing before this step, which may have put it back.
+    was_removed: bool,
     /// The first moment that a rewrite without a log may hold, while one runs.
     pub(super) unlogged: Option<usize>,
 }
@@ -329,6 +331,7 @@ impl World {
     /// [`World::check_statements`].
     fn check_removed(&mut self, left: Option<u64>) -> Verdict {
         let known = &mut self.statements;
+        known.was_removed = known.removed_ms.is_some();
         let Some(ago) = known.removed_ms else {
             return Ok(());
         };
@@ -370,7 +373,7 @@ impl World {
         }
         // Writes are refused without a failure, too, while the log waits for a slow disk.
         let fails_now = said.write_fails && !before.write_fails && !said.is_behind();
-        if fails_now && failures == known.failures && known.removed_ms.is_none() {
+        if fails_now && failures == known.failures && !known.was_removed {
             return Err("the disk is well, and INFO says that the log cannot be written".into());
         }
         // What fails on a thread is known later.

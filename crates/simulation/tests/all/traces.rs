@@ -593,3 +593,16 @@ fn a_reply_over_a_limit_is_refused_before_it_is_made() {
     }
     check(&[], &steps);
 }
+
+/// Seed 81 of November 2026: the server says that the manifest was removed, and a rewrite puts it back meanwhile.
+#[test]
+fn a_removed_manifest_that_a_rewrite_writes_again() {
+    let steps = [
+        Step::Send(1, vec![Op::Other("BGREWRITEAOF")]),
+        Step::Send(1, vec![Op::Add("b3".into(), 890, 12)]),
+        Step::Thread(0, 2),
+        Step::Remove(2),
+        Step::Pass(5765),
+    ];
+    check(&[], &steps);
+}
