@@ -35,6 +35,9 @@ pub enum Step {
     Send(usize, Vec<Op>),
     /// A client sends commands between MULTI and EXEC.
     Transaction(usize, Vec<Op>),
+    /// The second thread that runs commands has these of a client, with MULTI and EXEC around them if so. It pauses
+    /// before each command locks its keys.
+    Second(usize, Vec<Op>, bool),
     /// A client watches a key until its next transaction.
     Watch(usize, String),
     /// A client goes away, whether it has its replies or not, and another one comes.
@@ -162,6 +165,7 @@ impl Plan {
         };
         draw.put_hangs(&mut steps);
         draw.put_large_replies(&mut steps);
+        draw.put_second_thread(&mut steps);
         steps.push(Step::Check);
         steps.push(Step::Restart(End::Stop));
         Plan {

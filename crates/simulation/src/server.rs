@@ -15,7 +15,8 @@ use everbloom_server::{Server, Settings};
 use everbloom_store::Fsync;
 use everbloom_store::clock::Now;
 use everbloom_store::keyspace::{DbSums, SHARDS};
-use everbloom_store::machine::{Machine, Running};
+use everbloom_store::limits::LOCKS_WITHOUT_PAUSE;
+use everbloom_store::machine::{Machine, Running, before_next_lock};
 use everbloom_store::persistence::{LogState, Persistence, load, log, schedule};
 
 use crate::crashing::CrashingDisk;
@@ -207,10 +208,19 @@ impl Instance {
         }
     }
 
+    /// Lets the threads of this name go on to their next pause.
+    fn step(&self, name: &str) {
+        let threads = self.machine.threads();
+        for (number, _) in threads.iter().filter(|thread| thread.1 == name) {
+            self.machine.step(*number, 1);
+        }
+    }
+
     /// Cancels all threads, and lets them go on to their ends.
     pub fn end_threads(&self) {
         self.persistence().end_jobs();
         self.finish("work");
+        self.finish("second");
         self.end_hang();
     }
 
@@ -313,6 +323,8 @@ pub struct Connection {
     /// `None` while a thread runs its commands.
     session: Option<Session>,
     waiting: Option<Waiting>,
+    /// Whether the second thread runs its commands, until all have run.
+    on_second: bool,
 }
 
 /// What a connection waits for with requests of which some have not run yet.
@@ -342,6 +354,8 @@ pub struct Progress {
     pub position: u64,
     /// Whether the first of them was made by a thread.
     pub offloaded: bool,
+    /// Whether the second thread ran the commands.
+    pub on_second: bool,
     /// How many bytes more than before there were at most.
     pub taken: usize,
 }
@@ -352,6 +366,7 @@ impl Connection {
         Connection {
             session: Some(Session::new(Arc::new(Client::unlisted()), true)),
             waiting: None,
+            on_second: false,
         }
     }
 
@@ -367,7 +382,19 @@ impl Connection {
 
     /// Whether its commands wait for the disk.
     pub fn waits_for_disk(&self) -> bool {
-        matches!(self.waiting, Some(Waiting::Commands(..)))
+        matches!(self.waiting, Some(Waiting::Commands(..))) && !self.on_second
+    }
+
+    /// Whether the second thread runs one of its commands.
+    pub fn is_on_second(&self) -> bool {
+        matches!(self.waiting, Some(Waiting::Commands(..))) && self.on_second
+    }
+
+    /// Lets the second thread run requests. After each command the turn of the connection is over, and before a
+    /// command locks its keys, other threads may go on.
+    pub fn send_to_second(&mut self, instance: &Instance, requests: &[Words]) -> Progress {
+        self.on_second = true;
+        self.send(instance, requests)
     }
 
     /// Runs requests that came together.
@@ -425,17 +452,31 @@ impl Connection {
     ) -> Progress {
         let session = self.session.take().expect("its commands have ended");
         let (server, now) = (Arc::clone(&instance.server), instance.machine.now());
-        let run = move || run_commands(&server, now, session, batches, finished);
-        if !instance.disk.hangs() {
+        let on_second = self.on_second;
+        let time = match on_second {
+            true => Duration::ZERO,
+            // However slow this machine is, a turn does not end by time.
+            false => Duration::from_secs(3600),
+        };
+        let run = move || run_commands(&server, now, session, batches, finished, time);
+        if !instance.disk.hangs() && !on_second {
             return self.take(instance, run());
         }
-        let (sender, ran) = mpsc::channel();
+        let ((sender, ran), machine) = (mpsc::channel(), instance.machine.clone());
         let run = move || {
+            if on_second {
+                LOCKS_WITHOUT_PAUSE.set(0);
+                before_next_lock(move || machine.sleep(Duration::ZERO));
+            }
             // Nobody waits for it when the client has gone.
             let _ = sender.send(run());
         };
-        let thread = instance.machine.start("commands", Box::new(run)).unwrap();
-        instance.finish("commands");
+        let name = if on_second { "second" } else { "commands" };
+        let thread = instance.machine.start(name, Box::new(run)).unwrap();
+        match on_second {
+            true => instance.step(name),
+            false => instance.finish(name),
+        }
         self.waiting = Some(Waiting::Commands(ran, thread));
         self.go_on(instance).unwrap_or_default()
     }
@@ -457,6 +498,8 @@ impl Connection {
             }
             None => ran.is_left.then_some(Waiting::Client(ran.batches)),
         };
+        let on_second = self.on_second;
+        self.on_second &= self.waiting.is_some();
         if position > 0 {
             instance.write_log_now();
         }
@@ -464,6 +507,7 @@ impl Connection {
             replies: ran.replies,
             position,
             offloaded: ran.offloaded,
+            on_second,
             taken: ran.taken,
         }
     }
@@ -489,6 +533,7 @@ fn run_commands(
     mut session: Session,
     batches: Batches,
     finished: Option<Finished>,
+    time: Duration,
 ) -> Ran {
     let offloaded = finished.is_some();
     let (mut batch, mut out, mut args) = (Batch::default(), Vec::new(), Vec::new());
@@ -505,8 +550,7 @@ fn run_commands(
         session: &mut session,
         now,
         mark: start,
-        // However slow this machine is, a turn does not end by time.
-        until: start + Duration::from_secs(3600),
+        until: start + time,
         last: None,
         out: &mut out,
     };

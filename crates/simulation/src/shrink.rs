@@ -54,7 +54,9 @@ fn shorter_batches(
         let mut op = 0;
         loop {
             let mut fewer = steps.clone();
-            let (Step::Send(_, ops) | Step::Transaction(_, ops)) = &mut fewer[at] else {
+            let (Step::Send(_, ops) | Step::Transaction(_, ops) | Step::Second(_, ops, _)) =
+                &mut fewer[at]
+            else {
                 break;
             };
             if ops.len() < 2 || op >= ops.len() {

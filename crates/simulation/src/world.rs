@@ -9,6 +9,7 @@
 //! - `forged`: filters whose header a client has forged
 //! - `replies`: replies that are larger than a limit
 //! - `restart`: what is loaded after an end
+//! - `second`: a second thread that runs commands
 //! - `stall`: a disk that hangs
 
 mod bounds;
@@ -19,6 +20,7 @@ mod forged;
 mod owners;
 mod replies;
 mod restart;
+mod second;
 mod stall;
 mod statements;
 
@@ -135,6 +137,8 @@ struct World {
     has_lost: bool,
     /// What is known of a disk that hangs.
     hang: Hang,
+    /// Whether the replies that are compared are those of the second thread.
+    on_second: bool,
 }
 
 /// A key that a client watches.
@@ -158,6 +162,13 @@ enum Request {
 }
 
 impl Request {
+    fn transaction(ops: Vec<Op>) -> Vec<Request> {
+        let mut requests = vec![Request::Queued(vec![b"MULTI".to_vec()])];
+        requests.extend(ops.iter().map(|op| Request::Queued(op.words())));
+        requests.push(Request::Exec(ops));
+        requests
+    }
+
     fn words(&self) -> Words {
         match self {
             Request::One(op) => op.words(),
@@ -189,6 +200,7 @@ impl World {
             latest: START_MS,
             has_lost: false,
             hang: Hang::default(),
+            on_second: false,
         };
         world.start()?;
         Ok(world)
@@ -239,11 +251,15 @@ impl World {
         match step {
             Step::Send(client, ops) => self.send(*client, ops)?,
             Step::Transaction(client, ops) => self.transact(*client, ops)?,
+            Step::Second(client, ops, is_transaction) => {
+                self.run_on_second(*client, ops, *is_transaction)?;
+            }
             Step::Watch(client, key) if !self.clients[*client].is_waiting() => {
                 self.run(*client, vec![Request::Watch(key.clone())])?;
             }
             Step::Watch(..) => {}
             Step::Leave(client) => {
+                self.finish_second()?;
                 self.watched[*client].clear();
                 self.clients[*client] = Connection::new();
                 self.unanswered[*client].clear();
@@ -298,6 +314,8 @@ impl World {
     }
 
     fn pass(&mut self, ms: i64) -> Verdict {
+        // A command takes no time.
+        self.finish_second()?;
         if ms < 0 {
             // What has expired must not come back.
             if !self.instance().expire() {
@@ -389,10 +407,7 @@ impl World {
             return Ok(());
         }
         self.mend_before_switch(&ops)?;
-        let mut requests = vec![Request::Queued(vec![b"MULTI".to_vec()])];
-        requests.extend(ops.iter().map(|op| Request::Queued(op.words())));
-        requests.push(Request::Exec(ops));
-        self.run(client, requests)
+        self.run(client, Request::transaction(ops))
     }
 
     fn run(&mut self, client: usize, requests: Vec<Request>) -> Verdict {
@@ -421,6 +436,7 @@ impl World {
 
     /// Compares the replies with the model's.
     fn take(&mut self, client: usize, progress: &Progress) -> Verdict {
+        self.on_second = progress.on_second;
         let mut offloaded = progress.offloaded;
         for reply in &progress.replies {
             if self.unanswered[client].is_empty() {

@@ -44,7 +44,11 @@ pub(crate) static LEFT_CHANGES: Limit = Limit::new("changes copied at once", 0, 
 /// How many changes of a value are copied under one lock before.
 pub(crate) static STEP_CHANGES: Limit = Limit::new("changes copied together", 1, 256);
 
-/// All of them.
+/// With 0 a thread may pause before it locks keys ([`before_next_lock`](crate::machine::before_next_lock)).
+/// It is not drawn: a simulation sets it once.
+pub static LOCKS_WITHOUT_PAUSE: Limit = Limit::new("locks without a pause", 0, 1);
+
+/// All that are drawn.
 pub static ALL: [&Limit; 13] = [
     &SNAPSHOT_STEP_BYTES,
     &COPIED_BYTES,

@@ -3,6 +3,7 @@
 //! [`Persistence::on_machine`](crate::persistence::Persistence::on_machine) gets the disk and the machine together.
 //! Tests replace both.
 
+use std::cell::RefCell;
 use std::fmt::Debug;
 use std::io;
 use std::thread::{self, JoinHandle};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use foldhash::quality::SeedableRandomState;
 
 use crate::clock::Now;
+use crate::limits::LOCKS_WITHOUT_PAUSE;
 
 /// Work for a thread of its own.
 pub type Work = Box<dyn FnOnce() + Send>;
@@ -37,6 +39,29 @@ pub trait Machine: Send + Sync + Debug {
 pub trait Running: Send + Debug {
     /// Returns once the thread has ended; false if it has panicked.
     fn join(self: Box<Self>) -> bool;
+}
+
+/// A pause that a thread makes.
+type Pause = Box<dyn FnOnce()>;
+
+thread_local! {
+    static BEFORE_NEXT_LOCK: RefCell<Option<Pause>> = const { RefCell::new(None) };
+}
+
+/// Lets this thread pause before it next locks the keys of a command, where it holds no lock. Only
+/// a simulation does that, which then lets other threads go on.
+pub fn before_next_lock(pause: impl FnOnce() + 'static) {
+    BEFORE_NEXT_LOCK.set(Some(Box::new(pause)));
+}
+
+/// Pauses if this thread is to. It is nothing in a program, where the limit is a constant.
+#[inline]
+pub(crate) fn pause_before_lock() {
+    if LOCKS_WITHOUT_PAUSE.get() == 0
+        && let Some(pause) = BEFORE_NEXT_LOCK.take()
+    {
+        pause();
+    }
 }
 
 /// The machine that this process runs on.

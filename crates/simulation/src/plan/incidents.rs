@@ -102,6 +102,39 @@ impl Draw {
         steps
     }
 
+    /// Lets a second thread run commands between those of the first.
+    pub(super) fn put_second_thread(&mut self, steps: &mut Vec<Step>) {
+        while self.random.chance(50) {
+            let at = self.random.below(steps.len() + 1);
+            let both = self.second_thread();
+            steps.splice(at..at, both);
+        }
+    }
+
+    fn second_thread(&mut self) -> Vec<Step> {
+        let key = self.key(Family::Text);
+        let is_transaction = self.random.chance(40);
+        let (mut steps, mut ops) = (Vec::new(), self.ops(4));
+        if is_transaction && self.random.chance(50) {
+            steps.push(Step::Watch(0, key.clone()));
+            ops.insert(0, Op::Append(key.clone(), b'z', 3));
+        }
+        steps.push(Step::Second(0, ops, is_transaction));
+        for _ in 0..1 + self.random.below(4) {
+            let mut ops = self.ops(2);
+            if self.random.chance(25) {
+                ops.push(Op::SetRange(key.clone(), 0, b'y', 2));
+            }
+            if self.random.chance(10) {
+                let to = self.random.pick(&["yes", "no"]);
+                ops = vec![Op::Config("appendonly", to.into())];
+            }
+            steps.push(Step::Send(1, ops));
+            steps.push(Step::Thread(self.random.below(4), 1));
+        }
+        steps
+    }
+
     fn incident(&mut self) -> Vec<Step> {
         match self.random.below(16) {
             11.. => self.forged(),

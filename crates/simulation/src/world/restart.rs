@@ -35,6 +35,7 @@ impl World {
     /// Ends the server and starts it again, and finds the moment that it has loaded. With `damage`, a
     /// start on damaged files is tried before.
     pub(super) fn restart(&mut self, end: End, damage: Option<Damage>) -> Verdict {
+        self.finish_second()?;
         if self.statements.is_log_removed() {
             self.mend()?;
         }

@@ -432,6 +432,10 @@ impl World {
         if matches!(op, Op::Other("SAVE")) {
             self.statements.tried_ms = 0;
         }
+        if self.on_second {
+            // What is refused was looked at before others changed it.
+            return Ok(());
+        }
         let was_refused = self.statements.said.refusal.is_some();
         let has_written = self.instance().server.store.journal.written() > self.statements.written;
         match (op, reply) {

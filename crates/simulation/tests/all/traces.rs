@@ -606,3 +606,27 @@ fn a_removed_manifest_that_a_rewrite_writes_again() {
     ];
     check(&[], &steps);
 }
+
+/// The second thread has admitted EXEC, and the first one changes the watched key.
+#[test]
+fn a_watched_key_changes_before_exec_locks_it() {
+    let key = "s0".to_owned();
+    let append = |byte| Op::Append(key.clone(), byte, 3);
+    // MULTI and what is queued lock nothing; each is a turn.
+    for turns in 0..4 {
+        let pause = vec![Step::Thread(0, 1); turns];
+        let steps = [
+            vec![
+                Step::Watch(0, key.clone()),
+                Step::Second(0, vec![append(b'a')], true),
+            ],
+            pause,
+            vec![
+                Step::Send(1, vec![append(b'b')]),
+                Step::Thread(0, 1),
+                Step::Check,
+            ],
+        ];
+        check(&[], &steps.concat());
+    }
+}

@@ -6,6 +6,7 @@ use super::key::{KeyRef, SHARDS};
 use super::sharded::Keyspace;
 use super::view::{ReadLocks, ViewMut};
 use crate::clock::Now;
+use crate::machine::pause_before_lock;
 
 /// The most numbers of shards that are listed, some more than once: a request may name any number of
 /// keys.
@@ -59,6 +60,7 @@ impl Footprint {
     /// Locks it for reading.
     #[inline]
     pub fn read(mut self, keyspace: &Keyspace, now: Now) -> ReadLocks<'_> {
+        pause_before_lock();
         match &mut self {
             Footprint::Whole => ReadLocks::lock(keyspace, 0..SHARDS, now),
             Footprint::Shards(shards) => ReadLocks::lock(keyspace, sorted(shards), now),
@@ -68,6 +70,7 @@ impl Footprint {
     /// Locks it for changes.
     #[inline]
     pub fn write(mut self, keyspace: &Keyspace, now: Now) -> ViewMut<'_> {
+        pause_before_lock();
         match &mut self {
             Footprint::Whole => ViewMut::lock(keyspace, 0..SHARDS, now),
             Footprint::Shards(shards) => ViewMut::lock(keyspace, sorted(shards), now),
