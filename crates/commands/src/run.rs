@@ -4,6 +4,9 @@
 //! [says so](crate::command::Command::pipelines), and a command with many items is one request of
 //! many words. So each command is one function, however its requests arrive.
 
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use everbloom_resp::Reply;
 
 use crate::args::Args;
@@ -155,6 +158,9 @@ pub trait Answers {
     /// The next element stands for this error, which the client does not see.
     fn stands_for(&mut self, _: CommandError) {}
 
+    /// The request has a word that says nothing. RedisBloom accepts that, so the client is not told.
+    fn ignores(&mut self, _: IgnoredWord<'_>) {}
+
     /// A whole answer.
     fn reply(&mut self, reply: Reply);
 
@@ -175,6 +181,38 @@ pub trait Answers {
             Ok(reply) => self.reply(reply),
             Err(error) => self.error(error),
         }
+    }
+}
+
+/// A word of a request that says nothing: a typing error, perhaps. As a text it is the line for the
+/// host's log.
+#[derive(Clone, Copy, Debug)]
+pub struct IgnoredWord<'a> {
+    /// The name of the command, in lower case.
+    pub command: &'static str,
+    /// The word.
+    pub word: &'a [u8],
+}
+
+impl IgnoredWord<'_> {
+    /// Whether it is the first of this process. Only that one is logged: clients may send any
+    /// number.
+    pub fn is_first(&self) -> bool {
+        static SEEN: AtomicBool = AtomicBool::new(false);
+        !SEEN.swap(true, Ordering::Relaxed)
+    }
+}
+
+impl fmt::Display for IgnoredWord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MAX_SHOWN: usize = 64;
+        let command = self.command.to_ascii_uppercase();
+        let word = self.word.get(..MAX_SHOWN).unwrap_or(self.word);
+        let word = word.escape_ascii();
+        write!(
+            f,
+            "{command} ignored the word '{word}', as RedisBloom does; this is logged once"
+        )
     }
 }
 

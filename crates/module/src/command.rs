@@ -8,6 +8,7 @@
 
 use everbloom_commands::flags::{DENYOOM, DEPENDS_ON_PROTOCOL};
 use everbloom_commands::key_use::UPDATE;
+use everbloom_commands::run::IgnoredWord;
 use everbloom_commands::table::{ReplaceFn, WriteFn};
 use everbloom_commands::{
     Action, Answers, Changes, Command, CommandError, Context, Family, Filter, Function,
@@ -18,7 +19,9 @@ use smallvec::SmallVec;
 
 use crate::clock::now_ms;
 use crate::config;
-use crate::raw::context::{Args, Call, HostContext, HostStr, LogLevel, is_over_memory_limit};
+use crate::raw::context::{
+    Args, Call, HostContext, HostStr, LogLevel, is_over_memory_limit, log_without_call,
+};
 use crate::raw::key::{Key, ReadKey};
 use crate::stored::Stored;
 use crate::watchlist;
@@ -246,6 +249,12 @@ impl Answers for Noted<'_> {
 
     fn element_error(&mut self, error: CommandError) {
         self.host.element_error(error);
+    }
+
+    fn ignores(&mut self, word: IgnoredWord<'_>) {
+        if word.is_first() {
+            log_without_call(LogLevel::Warning, &word.to_string());
+        }
     }
 
     fn reply(&mut self, reply: Reply) {

@@ -7,7 +7,7 @@ use crate::context::{Defaults, LazyContext};
 use crate::error::CommandError;
 use crate::format::{header, layout};
 use crate::number::{self, NumberError};
-use crate::run::{Answers, Changes, Run};
+use crate::run::{Answers, Changes, IgnoredWord, Run};
 use crate::slot::Slot;
 use everbloom::Layout;
 use everbloom_resp::Reply;
@@ -17,11 +17,15 @@ pub(crate) const RESERVE: &str = "bf.reserve";
 /// RedisBloom's options behind the capacity: EXPANSION, its number and NONSCALING.
 const MOST_OPTIONS: usize = 3;
 
-/// The key and the parameters of its filter.
-fn parse<'a>(
-    mut args: Args<'a>,
-    defaults: &Defaults,
-) -> Result<(&'a [u8], Parameters), CommandError> {
+/// A request that was understood.
+struct Reserve<'a> {
+    key: &'a [u8],
+    parameters: Parameters,
+    /// The first word that says nothing.
+    ignored: Option<&'a [u8]>,
+}
+
+fn parse<'a>(mut args: Args<'a>, defaults: &Defaults) -> Result<Reserve<'a>, CommandError> {
     let key = args.next_bytes()?;
     let error_rate = args.next_bytes()?;
     let capacity = args.next_bytes()?;
@@ -51,7 +55,27 @@ fn parse<'a>(
         valkey: None,
         window: window.transpose()?,
     };
-    Ok((key, parameters.check(defaults)?))
+    Ok(Reserve {
+        key,
+        parameters: parameters.check(defaults)?,
+        ignored: ignored_word(args),
+    })
+}
+
+/// The first word behind the capacity that says nothing.
+fn ignored_word(mut args: Args<'_>) -> Option<&[u8]> {
+    while let Some(word) = args.next_optional() {
+        let is = |known: &[u8]| word.eq_ignore_ascii_case(known);
+        if is(b"WINDOW") {
+            // It was read without an error before.
+            window::parse(&mut args).ok()?;
+        } else if is(b"EXPANSION") || is(b"LAYOUT") || is(b"SEED") {
+            args.next_optional()?;
+        } else if !is(b"NONSCALING") {
+            return Some(word);
+        }
+    }
+    None
 }
 
 /// A capacity.
@@ -104,12 +128,24 @@ pub fn reserve(
     changes: &mut dyn Changes,
 ) {
     let parsed = parse(run.next_args(RESERVE), &context.defaults);
-    answers.answer(parsed.and_then(|(key, parameters)| {
+    let reserved = parsed.and_then(|reserve| {
+        let Reserve {
+            key,
+            parameters,
+            ignored,
+        } = reserve;
         changes.touch();
         // The header says everything about the filter.
         let vacant = slot.vacant()?;
         let header = header::encode(vacant.insert(new_filter(&parameters, context)?));
+        if let Some(word) = ignored {
+            answers.ignores(IgnoredWord {
+                command: RESERVE,
+                word,
+            });
+        }
         changes.replace(&[&[b"BF.LOADCHUNK", key, b"1", &header]]);
         Ok(Reply::OK)
-    }));
+    });
+    answers.answer(reserved);
 }

@@ -8,7 +8,7 @@ use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
 use crate::format::header;
 use crate::number;
-use crate::run::{Answers, Changes, Run};
+use crate::run::{Answers, Changes, IgnoredWord, Run};
 use crate::slot::Slot;
 use everbloom::CuckooFilter;
 use everbloom_resp::Reply;
@@ -58,11 +58,15 @@ impl<N: TryFrom<i64> + PartialOrd> Choice<N> {
     }
 }
 
-/// The key and the parameters of its filter.
-fn parse<'a>(
-    mut args: Args<'a>,
-    defaults: &CuckooDefaults,
-) -> Result<(&'a [u8], CuckooDefaults), CommandError> {
+/// A request that was understood.
+struct Reserve<'a> {
+    key: &'a [u8],
+    parameters: CuckooDefaults,
+    /// The first word that says nothing.
+    ignored: Option<&'a [u8]>,
+}
+
+fn parse<'a>(mut args: Args<'a>, defaults: &CuckooDefaults) -> Result<Reserve<'a>, CommandError> {
     if !args.remaining().is_multiple_of(2) {
         return Err(args.wrong_arity());
     }
@@ -80,7 +84,15 @@ fn parse<'a>(
         expansion,
         ..*defaults
     };
-    Ok((key, parameters))
+    let known = [ITERATIONS.word, BUCKET_SIZE.word, EXPANSION.word];
+    let says_nothing =
+        |pair: &&[&[u8]; 2]| !known.iter().any(|it| pair[0].eq_ignore_ascii_case(it));
+    let ignored = args.next_pairs()?.iter().find(says_nothing);
+    Ok(Reserve {
+        key,
+        parameters,
+        ignored: ignored.map(|[word, _]| *word),
+    })
 }
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
@@ -92,12 +104,24 @@ pub fn reserve(
     changes: &mut dyn Changes,
 ) {
     let parsed = parse(run.next_args(RESERVE), &context.cuckoo);
-    answers.answer(parsed.and_then(|(key, parameters)| {
+    let reserved = parsed.and_then(|reserve| {
+        let Reserve {
+            key,
+            parameters,
+            ignored,
+        } = reserve;
         changes.touch();
         let filter = slot.vacant()?.insert(build(&parameters, context)?);
+        if let Some(word) = ignored {
+            answers.ignores(IgnoredWord {
+                command: RESERVE,
+                word,
+            });
+        }
         // The header says everything about the filter.
         let header = header::cuckoo::encode(&filter.parts());
         changes.replace(&[&[b"CF.LOADCHUNK", key, b"1", &header]]);
         Ok(Reply::OK)
-    }));
+    });
+    answers.answer(reserved);
 }

@@ -1,6 +1,66 @@
 //! BF.RESERVE.
 
 use crate::keyspace::{Keyspace, Value};
+use everbloom_commands::run::IgnoredWord;
+use everbloom_commands::{Action, Answers, CommandError, Context, Function, Run, Slot, find};
+use everbloom_resp::Reply;
+
+/// The words that say nothing.
+#[derive(Default)]
+struct Ignored(Vec<String>);
+
+impl Answers for Ignored {
+    fn boolean(&mut self, _: bool) {}
+    fn integer(&mut self, _: i64) {}
+    fn array(&mut self, _: usize) {}
+    fn element_error(&mut self, _: CommandError) {}
+
+    fn ignores(&mut self, word: IgnoredWord<'_>) {
+        self.0.push(String::from_utf8_lossy(word.word).into_owned());
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        assert_eq!(reply, Reply::OK);
+    }
+}
+
+/// RedisBloom takes words that it does not know, and so do scripts with a typing error.
+#[test]
+fn the_host_is_told_of_a_word_that_says_nothing() {
+    for (line, word) in [
+        ("BF.RESERVE k 0.01 100", None),
+        ("BF.RESERVE k 0.01 100 nonscaling", None),
+        ("BF.RESERVE NOSCALING 0.01 100 EXPANSION 2", None),
+        (
+            "BF.RESERVE k 0.01 100 LAYOUT BLOCKED SEED 4 WINDOW SECONDS 5 GENERATIONS 3 EXPANSION 4",
+            None,
+        ),
+        ("BF.RESERVE k 0.01 100 NOSCALING", Some("NOSCALING")),
+        ("BF.RESERVE k 0.01 100 EXPANSION 2 3", Some("3")),
+        ("BF.RESERVE k 0.01 100 SEED 4 LAYOUT BLOCKED X Y", Some("X")),
+        ("CF.RESERVE k 100 bucketsize 2 EXPANSION 2", None),
+        (
+            "CF.RESERVE k 100 MAXITERATIONS 2 BUCKETS 2",
+            Some("BUCKETS"),
+        ),
+    ] {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let (mut run, mut ignored) = (Run::one(&words), Ignored::default());
+        let context = Context::default().into();
+        match find(words[0]).unwrap().handler {
+            Function::Bloom(Action::Write(reserve)) => {
+                let slot = &mut Slot::Vacant(&mut None);
+                reserve(&context, &mut run, slot, &mut ignored, &mut ());
+            }
+            Function::Cuckoo(Action::Write(reserve)) => {
+                let slot = &mut Slot::Vacant(&mut None);
+                reserve(&context, &mut run, slot, &mut ignored, &mut ());
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(ignored.0, Vec::from_iter(word), "{line}");
+    }
+}
 
 #[test]
 fn the_first_wrong_argument_is_named() {

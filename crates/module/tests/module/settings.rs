@@ -265,6 +265,20 @@ fn two_load_arguments_for_one_setting_are_a_warning() {
     assert_eq!(host.log().matches("one setting").count(), 1);
 }
 
+/// RedisBloom accepts such a word, so the client is not told.
+#[test]
+fn the_first_word_that_says_nothing_is_logged() {
+    let Some(host) = Host::with_args(&[], &[]) else {
+        return;
+    };
+    let mut client = host.client();
+    client.ok("CF.RESERVE c 100 BUCKETS 2");
+    client.ok("BF.RESERVE k 0.01 100 NOSCALING");
+    let line = "CF.RESERVE ignored the word 'BUCKETS', as RedisBloom does";
+    assert_eq!(host.log().matches(line).count(), 1, "{}", host.log());
+    assert_eq!(host.log().matches("ignored the word").count(), 1);
+}
+
 #[test]
 fn load_arguments_of_redisbloom_set_the_defaults() {
     let words = [

@@ -1,12 +1,14 @@
 //! The server's sinks: replies are bytes for a connection, changes go into the journal.
 
 use everbloom_commands::flags::WRITE;
+use everbloom_commands::run::IgnoredWord;
 use everbloom_commands::{Answers, Changes, CommandError};
 use everbloom_resp::encode::{
     encode_array_len, encode_boolean, encode_integer, try_encode_bulk, try_reserve,
 };
 use everbloom_resp::{Protocol, Reply, try_encode};
 use everbloom_store::journal::Record;
+use tracing::warn;
 
 use crate::call::Command;
 use crate::error;
@@ -61,6 +63,12 @@ impl Answers for Encoded<'_> {
             self.failed += 1;
         }
         self.lacks_memory |= try_encode(&reply, self.protocol, self.out).is_err();
+    }
+
+    fn ignores(&mut self, word: IgnoredWord<'_>) {
+        if word.is_first() {
+            warn!("{word}");
+        }
     }
 
     fn text(&mut self, bytes: &[u8]) -> bool {

@@ -220,3 +220,15 @@ fn the_log_has_colours_on_a_terminal_only_if_they_are_wanted() {
         assert_eq!(shown.contains('\x1b'), coloured, "{shown}");
     }
 }
+
+/// RedisBloom accepts such a word, so the client is not told. Somebody should be.
+#[test]
+fn the_first_word_that_says_nothing_is_logged() {
+    let server = Server::start();
+    let mut client = server.client();
+    assert_eq!(client.line("BF.RESERVE k 0.01 100 NOSCALING"), Reply::OK);
+    assert_eq!(client.line("CF.RESERVE c 100 BUCKETS 2"), Reply::OK);
+    let line = "WARN BF.RESERVE ignored the word 'NOSCALING', as RedisBloom does";
+    wait_for("the line", || server.log().contains(line));
+    assert_eq!(server.log().matches("ignored the word").count(), 1);
+}
