@@ -64,37 +64,53 @@ fn leave(call: &Call<'_>, function: CountFn) -> Work {
         let Some((name, keys)) = request.split_first() else {
             return Done::Reply(count(0));
         };
-        let (mut counted, mut written) = (0, Ok(0));
+        let is_read = matches!(function, CountFn::Read(_));
+        let (mut counted, mut done, mut written, mut refusal) = (0, 0, 0, None);
         for keys in keys.chunks(KEYS_TOGETHER) {
+            if server.is_stopping() {
+                refusal = Some(Reply::error("ERR the server is stopping"));
+                break;
+            }
             match function {
                 CountFn::Read(look_up) => counted += count_few(&server, look_up, db, keys),
                 CountFn::Write(change) => {
                     let mut request = vec![*name];
                     request.extend(keys);
-                    written = change_few(&server, change, db, &request).map(|(changed, end)| {
-                        counted += changed;
-                        end
-                    });
+                    match change_few(&server, change, db, &request) {
+                        Ok((changed, end)) => (counted, written) = (counted + changed, end),
+                        Err(refused) => {
+                            refusal = Some(refused);
+                            break;
+                        }
+                    }
                 }
             }
-            if written.is_err() || server.is_stopping() {
-                break;
-            }
+            done += keys.len();
         }
-        let (is_read, all) = (matches!(function, CountFn::Read(_)), keys.len());
+        let all = keys.len();
         Done::Unlocked(Box::new(move |call| {
             if is_read {
-                count_look_ups(call, counted, all);
+                count_look_ups(call, counted, done);
             }
-            match written {
-                Ok(end) => {
-                    call.session.wrote(end);
-                    count(counted)
-                }
-                Err(refusal) => refusal,
+            call.session.wrote(written);
+            match refusal {
+                None => count(counted),
+                Some(refusal) if is_read => refusal,
+                Some(refusal) => refused_behind(refusal, done, all),
             }
         }))
     })
+}
+
+/// The refusal of a command that has changed the first of its keys.
+fn refused_behind(refusal: Reply, done: usize, all: usize) -> Reply {
+    match refusal.as_error() {
+        Some(text) if done > 0 => {
+            let text = text.trim_end_matches('.');
+            Reply::error(format!("{text}. The first {done} of {all} keys are done"))
+        }
+        _ => refusal,
+    }
 }
 
 fn count_few(server: &Server, look_up: LookUpFn, db: usize, names: &[&[u8]]) -> usize {
@@ -123,6 +139,8 @@ fn change_few(
 
 #[cfg(test)]
 mod tests {
+    use everbloom_resp::encode_request;
+
     use super::*;
     use crate::limits::MAX_KEYS_AT_ONCE;
     use crate::native::testing::{Bench, int};
@@ -171,6 +189,45 @@ mod tests {
             let at_once = bench.begin(short).map(Outcome::into_reply);
             assert_eq!(at_once, Some(exist.clone()), "{command}");
         }
+    }
+
+    /// What has run is answered with its result, whatever has become of the server meanwhile.
+    #[test]
+    fn a_list_that_was_deleted_is_not_refused() {
+        let names = names();
+        let mut bench = with_keys(&names);
+        let long = words("DEL", &names);
+        let Some(Outcome::Work(work)) = bench.begin(&long) else {
+            panic!("it is not left to another thread");
+        };
+        let finished = work.run(&long);
+        bench.server.store.health.set_loading(true);
+        let mut request = Vec::new();
+        encode_request(&long, &mut request);
+        let (_, replies) = bench.execute(&request, Some(finished));
+        assert_eq!(replies, format!(":{}\r\n", names.len() / 2).as_bytes());
+    }
+
+    #[test]
+    fn a_count_of_some_of_the_keys_is_no_answer() {
+        let names = names();
+        for command in ["EXISTS", "DEL"] {
+            let mut bench = with_keys(&names);
+            bench.server.stop();
+            let reply = run_long(&mut bench, &words(command, &names));
+            let text = "ERR the server is stopping";
+            assert_eq!(reply.as_error(), Some(text), "{command}");
+        }
+    }
+
+    /// A refusal says what the keys before it have become.
+    #[test]
+    fn a_refusal_behind_the_first_keys_counts_them() {
+        let refusal = || crate::error::out_of_memory();
+        assert_eq!(refused_behind(refusal(), 0, 5000), refusal());
+        let text = "OOM command not allowed when used memory > 'maxmemory'. The first 256 of 5000 \
+                    keys are done";
+        assert_eq!(refused_behind(refusal(), 256, 5000), Reply::error(text));
     }
 
     #[test]

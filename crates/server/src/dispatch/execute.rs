@@ -124,6 +124,10 @@ fn admitted(
     finished: Option<Finished>,
 ) -> Option<Outcome> {
     executor.last = Some(command);
+    if let Some(Done::Unlocked(_)) = finished.as_ref().map(|it| &it.done) {
+        // It has run: it may have changed its keys, and a refusal would deny that.
+        return run_admitted(executor, command, args, finished);
+    }
     match admit(
         executor.server,
         executor.settings,

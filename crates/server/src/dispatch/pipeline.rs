@@ -331,15 +331,10 @@ impl<'a> Runs<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Instant;
-
     use everbloom::redisbloom::{CuckooParts, FilterParts, LayerParts};
     use everbloom_commands::format::header;
-    use everbloom_resp::{Limits, Reply, RequestParser, encode_request};
+    use everbloom_resp::{Reply, encode_request};
 
-    use super::*;
-    use crate::dispatch::execute::execute;
     use crate::native::testing::Bench;
 
     const LAYERS: usize = 16_384;
@@ -386,27 +381,10 @@ mod tests {
         for item in 0..requests {
             encode_request(&[words[0], words[1], &item.to_string()], &mut bytes);
         }
-        let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
-        let parsed = parser.parse(&bytes, &Limits::default(), &mut batch);
-        parsed.unwrap();
-        let mut args = Vec::new();
-        batch.resolve(&bytes, &mut args);
-        let (now, mut out) = (Instant::now(), Vec::new());
-        let mut executor = Executor {
-            server: &bench.server,
-            stats: &Arc::clone(&bench.server.workers[0]),
-            settings: &mut bench.server.config.snapshot(),
-            session: &mut bench.session,
-            now: bench.now,
-            until: now,
-            mark: now,
-            last: None,
-            out: &mut out,
-        };
-        let next = execute(&mut executor, &batch, &args, 0, None).next;
+        let (executed, out) = bench.execute(&bytes, None);
         let answers = out.iter().filter(|byte| **byte == b':').count();
-        assert_eq!(answers, next, "{}", out.escape_ascii());
-        next
+        assert_eq!(answers, executed.next, "{}", out.escape_ascii());
+        executed.next
     }
 
     /// Each request takes a step for each layer or table: thousands of them are not one run.

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use everbloom_commands::run::Replies;
 use everbloom_resp::{Batch, Limits, Reply, RequestParser};
@@ -10,8 +11,10 @@ use everbloom_resp::{Batch, Limits, Reply, RequestParser};
 use super::Call;
 use super::table::registry;
 use crate::address::Address;
-use crate::call::{Done, Outcome, Registered};
+use crate::call::{Done, Finished, Outcome, Registered};
 use crate::config::Settings;
+use crate::dispatch::execute::{Executed, execute};
+use crate::dispatch::executor::Executor;
 use crate::dispatch::run;
 use crate::server::Server;
 use crate::session::Session;
@@ -94,6 +97,29 @@ impl Bench {
                 run::finish(call, rest)
             }),
         }
+    }
+
+    /// Executes requests in the protocol as a connection does, of which the first may have finished
+    /// work. Their time is up at once. Returns the replies, too.
+    pub fn execute(&mut self, requests: &[u8], finished: Option<Finished>) -> (Executed, Vec<u8>) {
+        let (mut parser, mut batch) = (RequestParser::new(), Batch::new());
+        let parsed = parser.parse(requests, &Limits::default(), &mut batch);
+        parsed.unwrap();
+        let mut args = Vec::new();
+        batch.resolve(requests, &mut args);
+        let (now, mut out) = (Instant::now(), Vec::new());
+        let mut executor = Executor {
+            server: &self.server,
+            stats: &Arc::clone(&self.server.workers[0]),
+            settings: &mut self.server.config.snapshot(),
+            session: &mut self.session,
+            now: self.now,
+            until: now,
+            mark: now,
+            last: None,
+            out: &mut out,
+        };
+        (execute(&mut executor, &batch, &args, 0, finished), out)
     }
 
     /// The command that a log gets for a line, as words: `None` for nothing.

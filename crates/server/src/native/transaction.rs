@@ -63,6 +63,10 @@ fn watch(call: &mut Call<'_>) -> Result<Outcome, Reply> {
         let watched = watch_all(&mut watches, call.args, (db, most), call.now);
         return Ok(keep(call.session, watches, most, watched).into());
     }
+    if !watches.is_empty() {
+        // If the work is refused, the earlier watches end with it. EXEC must then not run.
+        call.session.watches = Some(Watches::lost(keyspace));
+    }
     let machine = Arc::clone(&call.server.store.machine);
     let work = move |args: &[&[u8]]| {
         let watched = watch_all(&mut watches, args, (db, most), machine.now());
@@ -133,5 +137,26 @@ mod tests {
         let watches = bench.session.watches.as_ref().unwrap();
         assert_eq!(watches.len(), MAX_KEYS_AT_ONCE + 1);
         assert!(!watches.have_changed(bench.now));
+    }
+
+    /// EXEC must not run as if nothing had been watched.
+    #[test]
+    fn a_refused_list_ends_no_earlier_watch_in_silence() {
+        let names: Vec<String> = (0..MAX_KEYS_AT_ONCE).map(|n| format!("key{n}")).collect();
+        let names = names.iter().map(String::as_bytes);
+        let args: Vec<&[u8]> = std::iter::once(&b"WATCH"[..]).chain(names).collect();
+        for earlier in [false, true] {
+            let mut bench = Bench::default();
+            if earlier {
+                bench.run("WATCH other");
+            }
+            let Some(Outcome::Work(work)) = bench.begin(&args) else {
+                panic!("it is not left to another thread");
+            };
+            bench.finish(&args, work.refused().done);
+            let watches = bench.session.watches.take();
+            let has_changed = watches.is_some_and(|it| it.have_changed(bench.now));
+            assert_eq!(has_changed, earlier);
+        }
     }
 }

@@ -43,6 +43,13 @@ impl Watches {
         }
     }
 
+    /// What is left of watches that ended before EXEC: it counts as changed.
+    pub fn lost(keyspace: &Arc<Keyspace>) -> Self {
+        let mut watches = Watches::new(keyspace);
+        watches.expires_at = 0;
+        watches
+    }
+
     /// Watches a key of a database, too. No shard may be locked.
     ///
     /// # Errors
