@@ -10,11 +10,15 @@ use crate::server::Server;
 pub const REPLY_TOO_LARGE: &str = "ERR the reply would be larger than client-output-buffer-limit, \
     maxmemory-clients or the free memory allow; ask for less at a time";
 
+/// Replies of so many bytes are sent whatever the limit of the output says: redis-server does not
+/// count its first buffer, which has this size.
+pub const UNLIMITED_REPLY_BYTES: usize = 16 << 10;
+
 /// The most bytes of a reply that is one value.
 pub fn of_value(settings: &Settings) -> u64 {
     let hard = match settings.client_output_buffer_limit.normal.hard {
         0 => u64::MAX,
-        most => most as u64,
+        most => most.max(UNLIMITED_REPLY_BYTES) as u64,
     };
     let clients = settings.maxmemory_clients.max_bytes(settings.maxmemory);
     hard.min(clients.unwrap_or(u64::MAX))
@@ -56,7 +60,16 @@ fn check(bytes: u64, most: u64) -> Result<(), Reply> {
 
 #[cfg(test)]
 mod tests {
-    use super::part_of;
+    use super::*;
+
+    #[test]
+    fn a_small_reply_is_within_any_limit_of_the_output() {
+        let mut settings = Settings::default();
+        settings.client_output_buffer_limit.normal.hard = 1000;
+        assert_eq!(of_value(&settings), 16 << 10);
+        settings.client_output_buffer_limit.normal.hard = 20_000;
+        assert_eq!(of_value(&settings), 20_000);
+    }
 
     #[test]
     fn replies_may_take_a_quarter_of_the_free_memory_and_always_64_mib() {

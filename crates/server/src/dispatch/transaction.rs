@@ -165,7 +165,8 @@ fn run(
     let refused = refused.or_else(|| lacks_memory().then(error::out_of_memory));
     let result = || run::run(&mut inner, locked, answers).map(Outcome::into_reply);
     let reply = refused.or_else(result);
-    let is_too_large = reply.as_ref().and_then(Reply::as_error) == Some(REPLY_TOO_LARGE);
+    let error = reply.as_ref().and_then(Reply::as_error);
+    let is_too_large = error.is_some_and(|text| text.starts_with(REPLY_TOO_LARGE));
     if let Some(reply) = reply {
         // HELLO may have changed it.
         answers.protocol = inner.session.protocol;

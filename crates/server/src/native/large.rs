@@ -392,6 +392,9 @@ impl Making {
     }
 }
 
+/// What a client may do whose payload is refused.
+const IN_PIECES: &str = "BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces";
+
 /// How payloads are made.
 #[derive(Clone, Copy)]
 struct Payloads {
@@ -429,10 +432,13 @@ impl Payloads {
 
     fn refusal(self, problem: DumpError, is_filter: bool) -> Reply {
         match problem {
+            DumpError::TooLong if self.most < self.longest && is_filter => {
+                Reply::error(format!("{REPLY_TOO_LARGE}; {IN_PIECES}"))
+            }
             DumpError::TooLong if self.most < self.longest => Reply::error(REPLY_TOO_LARGE),
             DumpError::TooLong if is_filter => Reply::error(format!(
                 "ERR the payload would be longer than proto-max-bulk-len ({} bytes), so that no \
-                 RESTORE could take it; BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces",
+                 RESTORE could take it; {IN_PIECES}",
                 self.longest
             )),
             DumpError::TooLong => error::string_too_long(),

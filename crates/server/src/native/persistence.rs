@@ -319,6 +319,16 @@ mod tests {
             )
         );
         assert!(matches!(bench.run("DUMP sparse"), Reply::Bulk(bytes) if bytes.len() < 3000));
+        // The limit of replies may be the lower one. The way out is the same.
+        let changed = bench.server.config.update(|settings| {
+            settings.client_output_buffer_limit.normal.hard = 50_000;
+            Ok::<(), ()>(())
+        });
+        changed.unwrap();
+        let refused = bench.run("DUMP full");
+        let text = refused.as_error().unwrap();
+        assert!(text.contains("client-output-buffer-limit"), "{text}");
+        assert!(text.ends_with("BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"));
         // The envelope counts, too: the reply has at most the allowed length.
         let text = Value::Text(b"0123456789-text"[..].into());
         let len = payload::dump(&text, true, usize::MAX).unwrap().len();

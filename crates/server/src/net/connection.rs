@@ -27,6 +27,7 @@ use crate::config::Settings;
 use crate::dispatch::execute::{Executed, TURN, execute};
 use crate::dispatch::executor::Executor;
 use crate::error;
+use crate::reply_limit::UNLIMITED_REPLY_BYTES;
 use crate::session::Session;
 use everbloom_store::clock::Now;
 
@@ -563,7 +564,5 @@ const MAX_ARGS: usize = 0x7fff_ffff;
 const MAX_READ_BYTES: usize = 1 << 20;
 /// The most bytes of a long request or reply that the system copies at once, while others wait.
 const MAX_COPY_BYTES: usize = 256 << 10;
-/// Replies of at most this many bytes are within every limit, as in Redis.
-const UNLIMITED_REPLY_BYTES: usize = 16 << 10;
 /// The most bytes of an incomplete request that are moved to the worker's buffer: half of it.
 const MAX_SHARED_BYTES: usize = INPUT_BYTES / 2;
