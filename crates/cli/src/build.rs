@@ -94,8 +94,8 @@ line. With --null records are taken as they are.
 With --csv a record ends where a line ends outside quotes. A quoted field is compared by its value;
 without --field, all fields of a record are compared together. Quotes that are not those of CSV, as
 in \"a\"b, are an error that names the line. With --header, the first record of each input is its
-header: none is put into the filter, and the others must be equal to it. A name
-of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
+header. That of the first input names the fields, and the others must be equal to it; none is put
+into the filter. A name of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
 
 The file remembers what of the records was put in, so that `check` and --append refuse to compare
 another part of them; --any-selection lets them go on. With --ignore-case capital and small letters

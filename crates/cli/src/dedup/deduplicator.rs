@@ -140,16 +140,29 @@ impl Deduplicator {
         if matches!(self.memory, Memory::Local(_)) {
             return self.ungrown(failure);
         }
-        let deed = if self.repeated {
-            "not printed"
-        } else {
-            "printed"
+        let deed = match self.repeated {
+            true => "were not printed",
+            false => "were printed",
+        };
+        let records = self.tally.records;
+        let advice = match (self.memory.is_lost(), self.repeated) {
+            (true, false) => {
+                "; nothing is remembered any more: a further run with the same input prints all \
+                 records again"
+                    .to_owned()
+            }
+            (true, true) => "; nothing is remembered any more".to_owned(),
+            (false, false) => format!(
+                " and may be remembered or not; a further run with the same input prints those of \
+                 them that are not remembered again, and goes on behind record {records}"
+            ),
+            (false, true) => format!(
+                " and may be remembered or not; a further run with the same input takes those of \
+                 the first {records} records that are remembered for repeats"
+            ),
         };
         Failure::Other(format!(
-            "{failure}; it gave no answer for {unknown} records, which were {deed} and may be \
-             remembered or not; a further run with the same input skips the first {} records, and \
-             prints of the others those that are not remembered",
-            self.tally.records
+            "{failure}; it gave no answer for {unknown} records, which {deed}{advice}"
         ))
     }
 }

@@ -34,6 +34,14 @@ impl Memory {
         }
     }
 
+    /// Whether a filter on a server was found to be gone, with all that it remembered.
+    pub(super) fn is_lost(&self) -> bool {
+        match self {
+            Memory::Local(_) => false,
+            Memory::Server(server) => server.is_gone,
+        }
+    }
+
     /// Remembers those of the first `count` keys that are new. Until then a filter that outlives
     /// the run does not know them: what was not printed must not be remembered. A server knows them
     /// already.

@@ -24,6 +24,8 @@ const CAPACITY: u64 = 1_000_000;
 pub(super) struct ServerFilter {
     server: Server,
     key: Vec<u8>,
+    /// The key was there, and is not any more.
+    pub(super) is_gone: bool,
 }
 
 impl ServerFilter {
@@ -43,7 +45,12 @@ impl ServerFilter {
             Reply::Error(text) if text.contains("exists") => Ok(()),
             reply => server.accepted(reply, "BF.RESERVE").map(drop),
         })?;
-        Ok(Self { server, key })
+        let is_gone = false;
+        Ok(Self {
+            server,
+            key,
+            is_gone,
+        })
     }
 
     /// Adds the keys of the chunk; answers for each whether it is new. After an error, the keys
@@ -63,13 +70,16 @@ impl ServerFilter {
             requests.push(&request);
         }
         let mut counts = chunk.key_ends.chunks(BATCH).map(<[usize]>::len);
-        let key = &self.key;
+        let (key, is_gone) = (&self.key, &mut self.is_gone);
         self.server.execute(&requests, |server, reply| match reply {
-            Reply::Error(text) if text.contains("not found") => Err(Failure::Other(format!(
-                "there is no such key any more: {}: it was deleted, evicted or has expired; the \
-                 next run makes it again",
-                quoted(key)
-            ))),
+            Reply::Error(text) if text.contains("not found") => {
+                *is_gone = true;
+                Err(Failure::Other(format!(
+                    "there is no such key any more: {}: it was deleted, evicted or has expired; \
+                     the next run makes it again",
+                    quoted(key)
+                )))
+            }
             reply => {
                 let count = counts.next().unwrap_or_default();
                 server.answers(reply, (COMMAND, count), |is_new| new.push(is_new))

@@ -1,6 +1,7 @@
 //! Fills chunks from the inputs, in order.
 
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,11 +73,13 @@ impl RecordReader {
     fn read_all(&self, sources: &[Source]) {
         let with_header = self.csv.as_ref().filter(|csv| csv.has_header);
         let mut headers = with_header.cloned().map(Headers::new);
+        // The chunk that an input left unused. There are few, and nobody else gives it back.
+        let mut spare = None;
         for source in sources {
             let opened = source.open(self.terminator == b'\n', &self.shared);
             match opened
                 .map_err(Stop::Failed)
-                .and_then(|input| self.read(source, input, headers.as_mut()))
+                .and_then(|input| self.read(source, input, headers.as_mut(), &mut spare))
             {
                 Ok(()) => {}
                 Err(Stop::Told) => return,
@@ -97,6 +100,7 @@ impl RecordReader {
         source: &Source,
         mut input: Input,
         mut headers: Option<&mut Headers>,
+        spare: &mut Option<Chunk>,
     ) -> Result<(), Stop> {
         let mut is_first = true;
         let mut part = Part {
@@ -104,19 +108,18 @@ impl RecordReader {
             bytes: Vec::new(),
         };
         loop {
-            let mut chunk = self.empty.recv().map_err(|_| Stop::Told)?;
+            let mut chunk = match spare.take() {
+                Some(chunk) => chunk,
+                None => self.empty.recv().map_err(|_| Stop::Told)?,
+            };
             prepare(&mut chunk, &part.bytes);
             let outcome = self.fill(&mut chunk, &mut input, &mut part);
-            if chunk.filled > 0 {
-                let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();
-                if is_first && let Some(format) = magic::format_of_more(bytes) {
-                    return Err(Stop::Failed(source.unread(None, format)));
-                }
-                is_first = false;
-                if let Some(headers) = headers.take() {
-                    let taken = headers.take(&mut chunk, &source.name());
-                    taken.map_err(io::Error::other)?;
-                }
+            if chunk.filled == 0 {
+                *spare = Some(chunk);
+            } else if let Err(error) = begin(&mut chunk, source, &mut is_first, &mut headers) {
+                *spare = Some(chunk);
+                return Err(Stop::Failed(error));
+            } else {
                 self.send(chunk)?;
             }
             if !outcome? {
@@ -217,6 +220,24 @@ impl RecordReader {
         let worker = self.workers.get(worker).ok_or(Stop::Told)?;
         worker.send(chunk).map_err(|_| Stop::Told)
     }
+}
+
+/// Checks the first chunk of an input, and takes its header off. No record may be left in it then.
+fn begin(
+    chunk: &mut Chunk,
+    source: &Source,
+    is_first: &mut bool,
+    headers: &mut Option<&mut Headers>,
+) -> io::Result<()> {
+    let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();
+    if mem::take(is_first)
+        && let Some(format) = magic::format_of_more(bytes)
+    {
+        return Err(source.unread(None, format));
+    }
+    let headers = headers.take();
+    let taken = headers.map_or(Ok(()), |headers| headers.take(chunk, &source.name()));
+    taken.map_err(io::Error::other)
 }
 
 /// Makes place for a chunk that begins with these bytes.

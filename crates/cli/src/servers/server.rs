@@ -243,6 +243,8 @@ impl Server {
         }
         for (request, reply) in requests.iter().zip(replies) {
             let reply = match Redirection::of(&reply) {
+                // Replies to other requests may still come, and would be taken for this one's.
+                Some(_) if failure.is_some() => break,
                 Some(_) => self.follow(request)?,
                 None => reply,
             };
@@ -271,7 +273,10 @@ impl Server {
                 }
             };
         }
-        Err(endless())
+        match Redirection::of(&reply) {
+            None => Ok(reply),
+            Some(_) => Err(endless()),
+        }
     }
 
     fn turn_to(&mut self, address: Address) -> Result<(), Failure> {

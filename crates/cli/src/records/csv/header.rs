@@ -46,9 +46,10 @@ impl Headers {
             Some(first) if first.names == names => {}
             Some(first) => {
                 return Err(format!(
-                    "its header is not that of {}: {}",
+                    "its header is {}, and that of {} is {}",
+                    listed(&names),
                     first.input,
-                    listed(&names)
+                    listed(&first.names)
                 ));
             }
         }

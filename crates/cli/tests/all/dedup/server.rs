@@ -55,6 +55,8 @@ fn records_without_an_answer_are_printed() {
     let message = String::from_utf8(outcome.stderr).unwrap();
     assert_eq!(outcome.status.code(), Some(2), "{message}");
     assert!(message.contains("no answer for 2 records"), "{message}");
+    let advice = "prints those of them that are not remembered again, and goes on behind record 4";
+    assert!(message.contains(advice), "{message}");
 }
 
 /// BF.MADD would make it again, for 100 items at 1 %, and lose one record in a hundred.
@@ -75,6 +77,8 @@ fn a_filter_that_is_gone_ends_the_run() {
     assert_eq!(outcome.status.code(), Some(2), "{message}");
     let gone = "there is no such key any more: \"seen\"";
     assert!(message.contains(gone), "{message}");
+    let advice = "which were printed; nothing is remembered any more: a further run with the same";
+    assert!(message.contains(advice), "{message}");
     assert_eq!(server.query(&["EXISTS", "seen"]).success(), "(integer) 0\n");
     // The next run makes it with its own error rate.
     assert_eq!(with_input(&args, "b\n").success(), "b\n");

@@ -194,7 +194,7 @@ fn each_input_has_the_header_of_the_first() {
     let other = dedup(&["-f", "id", "a", "other", "b"]);
     refused(
         &other,
-        &["cannot read other: its header is not that of a: name, id"],
+        &["cannot read other: its header is name, id, and that of a is id, name"],
     );
     assert_eq!(other.stdout, both);
     let unknown = dedup(&["-f", "id,emial", "a"]);

@@ -169,3 +169,22 @@ fn a_byte_order_mark_is_no_part_of_the_first_line() {
         7
     );
 }
+
+/// Each reader of inputs has few buffers. One that an input leaves unused serves the next.
+#[test]
+fn many_inputs_may_be_empty_or_refused() {
+    let here = folder_with("lines-many", &[("a", b"id\nx\n"), ("empty", b"")]);
+    fs::write(here.join("other"), "name\ny\n").unwrap();
+    fs::write(here.join("cut"), "id\n\"y").unwrap();
+    let empty = ["empty"; 100];
+    let args = [&["dedup", "-q"][..], &empty, &["a"]].concat();
+    assert_eq!(everbloom(&here, &args).success(), "id\nx\n");
+    for bad in ["other", "cut"] {
+        let csv = ["dedup", "-q", "--csv", "--header", "a"];
+        let args = [&csv[..], &[bad; 100], &["empty", "a"]].concat();
+        let outcome = everbloom(&here, &args);
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+        assert_eq!(outcome.stdout, "id\nx\n", "{outcome:?}");
+        assert_eq!(outcome.stderr.matches("cannot read").count(), 100);
+    }
+}
