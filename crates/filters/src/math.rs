@@ -122,7 +122,7 @@ pub(crate) fn whole(x: f64) -> u64 {
 }
 
 /// `x^exponent`, without a logarithm.
-pub(crate) fn power(x: f64, exponent: u32) -> f64 {
+pub(crate) const fn power(x: f64, exponent: u32) -> f64 {
     let (mut result, mut base, mut exponent) = (1.0, x, exponent);
     while exponent > 0 {
         if exponent & 1 == 1 {
@@ -134,6 +134,25 @@ pub(crate) fn power(x: f64, exponent: u32) -> f64 {
     result
 }
 
+/// The square root of a normal positive number or 0, as [`sqrt`] rounds it, but while compiling.
+#[expect(
+    clippy::cast_sign_loss,
+    reason = "half the exponent is more than -1023"
+)]
+pub(crate) const fn root(x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    // x = mantissa * 2^exponent with an even exponent, and a mantissa whose root has 55 bits:
+    // two more than a number has. The last one says whether there are others.
+    let exponent = (x.to_bits() >> 52) as i32 - 1075;
+    let shift = 56 + (exponent & 1);
+    let mantissa = ((x.to_bits() & ((1 << 52) - 1) | 1 << 52) as u128) << shift;
+    let whole = mantissa.isqrt();
+    let rounded = (whole | (whole * whole != mantissa) as u128) as f64;
+    rounded * f64::from_bits((((exponent - shift) / 2 + 1023) as u64) << 52)
+}
+
 /// The sum of numbers, or `u64::MAX` when it is more.
 pub(crate) fn saturating_sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
@@ -141,7 +160,26 @@ pub(crate) fn saturating_sum(numbers: impl Iterator<Item = u64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::precise;
+    use super::{precise, root, sqrt};
+
+    #[test]
+    fn the_root_of_constants_is_rounded_as_that_of_the_processor() {
+        let mut x = 1.0 / 3.0;
+        for step in 0..100_000 {
+            for x in [
+                x,
+                1e-20 * x,
+                1e300 * x,
+                f64::from(step),
+                x.round(),
+                f64::MIN_POSITIVE,
+            ] {
+                assert_eq!(root(x), sqrt(x), "{x:e}");
+            }
+            x = (x * 1.618_033_988_749_895) % 1e6;
+        }
+        assert_eq!(root(f64::MAX), f64::MAX.sqrt());
+    }
 
     #[test]
     #[cfg(all(feature = "std", target_os = "linux", target_env = "gnu"))]

@@ -16,8 +16,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use everbloom::Layout;
-use everbloom::ScalableBloomFilter;
+use everbloom::{BloomFilter, Layout, ScalableBloomFilter, Span, WindowedBloomFilter};
 use everbloom_resp::encode::encode_request;
 use everbloom_resp::{Batch, Limits, RequestParser, recycle};
 use everbloom_server::internals::{Client, Executor, Replayer, Session, execute, registry};
@@ -36,7 +35,7 @@ const KEYS: usize = 400;
 
 type Path = (&'static str, fn(&str) -> usize);
 
-const PATHS: [Path; 27] = [
+const PATHS: [Path; 35] = [
     ("library, classic: insert", library),
     ("library, classic: contains", library),
     ("library, classic: insert_each", library),
@@ -45,6 +44,14 @@ const PATHS: [Path; 27] = [
     ("library, blocked: contains", library),
     ("library, blocked: insert_each", library),
     ("library, blocked: contains_each", library),
+    ("library, classic: build by capacity and rate", build),
+    ("library, classic: build by bits and rate", build),
+    ("library, classic: build growing", build),
+    ("library, blocked: build by capacity and rate", build),
+    ("library, blocked: build by bits and capacity", build),
+    ("library, blocked: build by bits and rate", build),
+    ("library, blocked: build growing", build),
+    ("library, blocked: build window", build),
     ("serve, classic: BF.ADD", serve),
     ("serve, classic: BF.EXISTS", serve),
     ("serve, classic: BF.ADD, many keys", serve),
@@ -120,6 +127,33 @@ fn library(name: &str) -> usize {
     });
     // An item in a thousand may be a false positive.
     assert!(black_box(found) > OPERATIONS - 100);
+    OPERATIONS
+}
+
+/// Makes and drops filters for a hundred items or nearly so.
+fn build(name: &str) -> usize {
+    let layout = layout(name);
+    let fixed = BloomFilter::builder().layout(layout);
+    let growing = ScalableBloomFilter::builder().layout(layout).capacity(100);
+    let window = WindowedBloomFilter::builder()
+        .capacity(100)
+        .span(Span::Items);
+    let (_, what) = name.split_once(": build ").unwrap();
+    counted(&mut || {
+        for _ in 0..OPERATIONS {
+            // The compiler must not know the sizes.
+            let (items, bits, rate) = black_box((100, 1000, 0.01));
+            match what {
+                "by capacity and rate" => {
+                    _ = black_box(fixed.capacity(items).error_rate(rate).build())
+                }
+                "by bits and capacity" => _ = black_box(fixed.bits(bits).capacity(items).build()),
+                "by bits and rate" => _ = black_box(fixed.bits(bits).error_rate(rate).build()),
+                "growing" => _ = black_box(growing.error_rate(rate).build()),
+                _ => _ = black_box(window.error_rate(rate).build()),
+            }
+        }
+    });
     OPERATIONS
 }
 

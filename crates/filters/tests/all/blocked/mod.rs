@@ -17,7 +17,9 @@ use everbloom::{BloomFilter, BuildError, InsertError, Layout, UnionError};
 use proptest::prelude::*;
 
 mod rates;
+mod searched;
 mod sizes;
+mod slow;
 
 /// Items that no filter here gets, from this number on.
 const ABSENT: u64 = 1 << 40;

@@ -15,11 +15,13 @@
 //! 0.1 %. In blocks of few the number of items is binomial, which is less spread: the rate is then
 //! below what is computed here.
 
-use alloc::vec::Vec;
+mod load;
+mod rate;
+mod table;
 
 use super::classic::{LayerSize, RATE_CAP};
-use super::textbook;
-use crate::math::{ln, power, sqrt, whole};
+use crate::math::whole;
+use load::Load;
 
 /// The part of an error rate that a layer is sized for. The rest is for the spread among filters:
 /// the items of one lie a little less evenly than those of another.
@@ -29,6 +31,9 @@ const SIZED_FOR: f64 = 0.99;
 pub(crate) const BLOCK: usize = BlockedSize::BLOCK_BITS as usize / 8;
 /// The most items a block may hold on average: at a single hash, an error rate of 0.9998.
 const MAX_LOAD: f64 = 4096.0;
+
+/// How many hash counts there are.
+const COUNTS: usize = (BlockedSize::MAX_HASHES - BlockedSize::MIN_HASHES + 1) as usize;
 
 /// The dimensions of one blocked layer. [Example](Self::new).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,20 +87,18 @@ impl BlockedSize {
         if capacity == 0 || !(Self::MIN_RATE..1.0).contains(&error_rate) {
             return None;
         }
-        let (load, hashes) = best_load(error_rate);
-        BlockedSize::with_load(capacity, error_rate, load, hashes)
+        BlockedSize::with_load(capacity, error_rate, Load::best(error_rate * SIZED_FOR))
     }
 
-    fn with_load(capacity: u64, error_rate: f64, load: f64, hashes: u32) -> Option<BlockedSize> {
-        // Rounded up, and once more where the quotient was rounded down.
-        let blocks = whole(capacity as f64 / load).saturating_add(1);
+    fn with_load(capacity: u64, error_rate: f64, load: Load) -> Option<BlockedSize> {
+        let blocks = load.decide(|load| blocks_of(capacity, load));
         if blocks > (1 << 63) / u64::from(Self::BLOCK_BITS) {
             return None;
         }
         Some(BlockedSize {
             capacity,
             error_rate,
-            hashes,
+            hashes: load.hashes,
             bytes: blocks * BLOCK as u64,
         })
     }
@@ -120,14 +123,8 @@ impl BlockedSize {
             return None;
         }
         let blocks = bits.div_ceil(Self::BLOCK_BITS.into());
-        let capacity = capacity.unwrap_or_else(|| {
-            let most = f64::from(Self::BLOCK_BITS) * core::f64::consts::LN_2 / f64::from(hashes);
-            let load = largest(most, |load| {
-                hashes == Self::MIN_HASHES
-                    || Self::rate_at_load(load, hashes) <= Self::rate_at_load(load, hashes - 1)
-            });
-            whole(load * blocks as f64).max(1)
-        });
+        let capacity =
+            capacity.unwrap_or_else(|| whole(load::last_load(hashes) * blocks as f64).max(1));
         let rate = Self::rate_at_load(capacity as f64 / blocks as f64, hashes);
         Some(BlockedSize {
             capacity,
@@ -165,14 +162,15 @@ impl BlockedSize {
         if !(Self::MIN_RATE..1.0).contains(&error_rate) {
             return 0;
         }
-        let (load, _) = best_load(error_rate);
         let blocks = bits / u64::from(Self::BLOCK_BITS);
-        let mut items = whole(load * blocks as f64);
-        // The size adds a block where the quotient comes out whole.
-        while items > 0 && whole(items as f64 / load).saturating_add(1) > blocks {
-            items -= 1 + items / (1 << 53);
-        }
-        items
+        Load::best(error_rate * SIZED_FOR).decide(|load| {
+            let mut items = whole(load * blocks as f64);
+            // The size adds a block where the quotient comes out whole.
+            while items > 0 && blocks_of(items, load) > blocks {
+                items -= 1 + items / (1 << 53);
+            }
+            items
+        })
     }
 
     /// The error rate of a layer with this many bits, hashes and items; bits count in whole blocks.
@@ -200,9 +198,17 @@ impl BlockedSize {
     #[must_use]
     pub fn best_hashes(bits: u64, items: u64) -> u32 {
         let blocks = (bits / u64::from(Self::BLOCK_BITS)).max(1);
-        let rate = |hashes: &u32| Self::rate_at_load(items as f64 / blocks as f64, *hashes);
-        (Self::MIN_HASHES..=Self::MAX_HASHES)
-            .min_by(|one, other| rate(one).total_cmp(&rate(other)))
+        if items == 0 {
+            return Self::MIN_HASHES;
+        }
+        let load = items as f64 / blocks as f64;
+        let rate = |hashes: &u32| Self::rate_at_load(load, *hashes);
+        let search = || {
+            (Self::MIN_HASHES..=Self::MAX_HASHES)
+                .min_by(|one, other| rate(one).total_cmp(&rate(other)))
+        };
+        load::best_hashes(load)
+            .or_else(search)
             .unwrap_or(Self::MIN_HASHES)
     }
 
@@ -215,8 +221,7 @@ impl BlockedSize {
     /// ```
     #[must_use]
     pub fn rate_at_load(load: f64, hashes: u32) -> f64 {
-        let load = load.clamp(0.0, MAX_LOAD);
-        Curve::new(hashes, load).error_rate(load)
+        rate::rate_at_load(load, hashes)
     }
 
     /// Length of the bit array in bits. [Example](Self::new).
@@ -232,7 +237,7 @@ impl BlockedSize {
     pub fn first(capacity: u64, error_rate: f64) -> Option<BlockedSize> {
         let rate = error_rate.min(RATE_CAP);
         // What is best for the first large layer after small ones, which will be most of a chain.
-        let (_, hashes) = best_load(rate * 0.3);
+        let hashes = Load::best(rate * 0.3 * SIZED_FOR).hashes;
         BlockedSize::in_chain(capacity, rate * Self::share(capacity), hashes)
     }
 
@@ -262,8 +267,8 @@ impl BlockedSize {
         if self.hashes == hashes {
             return Some(self);
         }
-        let load = load_of(hashes, self.error_rate * SIZED_FOR);
-        BlockedSize::with_load(self.capacity, self.error_rate, load, hashes)
+        let load = Load::new(hashes, self.error_rate * SIZED_FOR);
+        BlockedSize::with_load(self.capacity, self.error_rate, load)
     }
 
     /// Dimensions of the layer after this one, when the existing layers leave `left` of the given
@@ -313,169 +318,16 @@ impl BlockedSize {
     }
 }
 
-/// The largest load that keeps the error rate, and its hash count.
-fn best_load(error_rate: f64) -> (f64, u32) {
-    let error_rate = error_rate * SIZED_FOR;
-    // From the optimum of the classic layout, which is higher, downhill: the loads have one peak.
-    let start = (-ln(error_rate) / core::f64::consts::LN_2).clamp(
-        f64::from(BlockedSize::MIN_HASHES),
-        f64::from(BlockedSize::MAX_HASHES),
-    );
-    let mut hashes = u32::try_from(whole(start)).unwrap_or(BlockedSize::MAX_HASHES);
-    let mut load = load_of(hashes, error_rate);
-    let mut improve = |step: fn(u32) -> u32| {
-        let mut improved = false;
-        loop {
-            let next = step(hashes);
-            if !(BlockedSize::MIN_HASHES..=BlockedSize::MAX_HASHES).contains(&next) {
-                return improved;
-            }
-            let other = load_of(next, error_rate);
-            if other <= load {
-                return improved;
-            }
-            (hashes, load, improved) = (next, other, true);
-        }
-    };
-    if !improve(|hashes| hashes - 1) {
-        improve(|hashes| hashes + 1);
-    }
-    (load, hashes)
+/// The blocks that so many items need: rounded up, and once more where the quotient is whole.
+fn blocks_of(items: u64, load: f64) -> u64 {
+    whole(items as f64 / load).saturating_add(1)
 }
 
-/// The load at which a rate is reached, rounded down.
-fn load_of(hashes: u32, error_rate: f64) -> f64 {
-    // If all blocks held the same, the load could be a little higher than this.
-    let most =
-        textbook::capacity_with_hashes(BlockedSize::BLOCK_BITS.into(), hashes.into(), error_rate);
-    let most = (most * 1.05 + 1.0).min(MAX_LOAD);
-    let curve = Curve::new(hashes, most);
-    largest(most, |load| curve.error_rate(load) <= error_rate)
+/// What is known of a hash count, where there are so many.
+fn row<T>(rows: &[T], hashes: u32) -> Option<&T> {
+    let at = hashes.checked_sub(BlockedSize::MIN_HASHES)?;
+    rows.get(usize::try_from(at).ok()?)
 }
 
-/// The largest load up to `most` of which something is true that is true of all smaller ones.
-fn largest(most: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    let (mut low, mut high) = (0.0, most);
-    for _ in 0..44 {
-        let middle = (low + high) / 2.0;
-        if holds(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
-}
-
-/// The error rate as a function of the load, for one hash count.
-struct Curve {
-    /// The error rate of a block that holds 0, 1, ... items.
-    rates: Vec<f64>,
-}
-
-impl Curve {
-    /// For loads up to `most`.
-    fn new(hashes: u32, most: f64) -> Curve {
-        let mut cells = Occupancy::new(hashes);
-        let rates = (0..=whole(most + spread(most))).map(|_| {
-            let rate = cells.all_occupied();
-            cells.throw();
-            rate
-        });
-        Curve {
-            rates: rates.collect(),
-        }
-    }
-
-    /// Ascends with the load.
-    fn error_rate(&self, load: f64) -> f64 {
-        let (first, last) = (load - spread(load), load + spread(load));
-        let first = whole(first);
-        let rates =
-            usize::try_from(first).map_or(&[][..], |at| self.rates.get(at..).unwrap_or(&[]));
-        let count = usize::try_from(whole(last) - first).unwrap_or(usize::MAX);
-        // Weights are relative to the first one: e^-load may be too small for a number.
-        let (mut weight, mut items) = (1.0, first as f64);
-        let (mut sum, mut weights) = (0.0, 0.0);
-        for rate in rates.iter().take(count) {
-            sum += weight * rate;
-            weights += weight;
-            items += 1.0;
-            weight *= load / items;
-        }
-        sum / weights
-    }
-}
-
-/// How far from the mean items are counted: nine standard deviations, beyond which there are less
-/// than 10^-15 of the blocks.
-fn spread(load: f64) -> f64 {
-    9.0 * sqrt(load) + 24.0
-}
-
-/// 512 cells after some throws, a number of them at a time.
-struct Occupancy {
-    hashes: u32,
-    /// `(1 - r / 512)^throws` for r = 1, 2, 3: the chance that r given cells are empty.
-    empty: [f64; 3],
-    /// What one item multiplies these by.
-    step: [f64; 3],
-}
-
-impl Occupancy {
-    /// No throws yet.
-    fn new(hashes: u32) -> Occupancy {
-        let stays = [1.0, 2.0, 3.0].map(|cells| 1.0 - cells / f64::from(BlockedSize::BLOCK_BITS));
-        Occupancy {
-            hashes,
-            empty: [1.0; 3],
-            step: stays.map(|stays| power(stays, hashes)),
-        }
-    }
-
-    fn throw(&mut self) {
-        for (empty, step) in self.empty.iter_mut().zip(self.step) {
-            *empty *= step;
-        }
-    }
-
-    /// The chance that as many cells as an item has bits, chosen at random, are all occupied:
-    /// `E[(X / 512)^k]`.
-    ///
-    /// For a normal `X` that is a polynomial's mean, which Gauss and Hermite's sum of five gives;
-    /// the third moment adds what the normal distribution lacks (Edgeworth's first term).
-    fn all_occupied(&self) -> f64 {
-        const NODES: [(f64, f64); 5] = [
-            (0.0, 8.0 / 15.0),
-            (1.355_626_179_974_266, 0.222_075_922_005_612_6),
-            (-1.355_626_179_974_266, 0.222_075_922_005_612_6),
-            (2.856_970_013_872_806, 0.011_257_411_327_720_69),
-            (-2.856_970_013_872_806, 0.011_257_411_327_720_69),
-        ];
-        let n = f64::from(BlockedSize::BLOCK_BITS);
-        let [one, two, three] = self.empty;
-        // Moments of the empty cells, as parts of all.
-        let mean = one;
-        let second = one / n + two * (n - 1.0) / n;
-        let third = one / (n * n)
-            + 3.0 * two * (n - 1.0) / (n * n)
-            + three * (n - 1.0) * (n - 2.0) / (n * n);
-        let variance = (second - mean * mean).max(0.0);
-        let skew = third - 3.0 * mean * second + 2.0 * mean * mean * mean;
-        let (full, deviation) = (1.0 - mean, sqrt(variance));
-        let k = f64::from(self.hashes);
-        let falling = k * (k - 1.0) * (k - 2.0) / 6.0;
-        let mut sum = 0.0;
-        for (node, weight) in NODES {
-            let x = (full + deviation * node).clamp(0.0, 1.0);
-            // The occupied cells are skewed the other way round.
-            let correction = if self.hashes > 2 {
-                -falling * skew * power(x, self.hashes - 3)
-            } else {
-                0.0
-            };
-            sum += weight * (power(x, self.hashes) + correction);
-        }
-        sum.clamp(0.0, 1.0)
-    }
-}
+#[cfg(test)]
+mod generator;
