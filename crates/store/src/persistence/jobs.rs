@@ -585,6 +585,29 @@ mod tests {
         assert!(matches!(state, LogState::Failed(_)), "{state:?}");
     }
 
+    /// It would take the room that the rewrite needs.
+    #[test]
+    fn a_failed_snapshot_is_not_tried_again_before_a_lost_log_is_rewritten() {
+        let machine = Arc::new(Late::default());
+        let store = loaded(&machine);
+        store.set_settings(Settings {
+            save: vec![(3600, 1)],
+            ..Settings::default()
+        });
+        let persistence = store.persistence().unwrap();
+        store.health.set(Cause::SaveFailing, true);
+        *persistence.log_state.lock() = LogState::On;
+        persistence.lost.store(1, Relaxed);
+        // The rewrite has just failed, and rests.
+        persistence.figures.rewrite.failed.store(true, Relaxed);
+        schedule::attend(&store);
+        assert_eq!(machine.tries.load(Relaxed), 0);
+        *persistence.log_state.lock() = LogState::Off;
+        persistence.lost.store(0, Relaxed);
+        schedule::attend(&store);
+        assert_eq!(machine.tries.load(Relaxed), 1);
+    }
+
     #[test]
     fn a_job_that_panics_gives_its_permit_back() {
         let settings = Settings::default();

@@ -226,6 +226,9 @@ mod tests {
         assert_eq!(store.log_wait(), Duration::ZERO);
         let end = "the disk no longer stalls, after 9.9 s";
         assert_eq!(look_for(&store, 50), [end]);
+        // So it is for the next one.
+        change(&store);
+        assert_eq!(look_for(&store, 30), [line]);
     }
 
     #[test]
@@ -269,6 +272,7 @@ mod tests {
         assert_eq!(look_for(&store, 50), [""; 0]);
         assert_eq!(store.log_wait(), Duration::from_millis(4900));
     }
+
     #[test]
     fn a_stall_goes_on_while_too_much_waits() {
         let store = logging();

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use everbloom_dev::wait_for;
 use everbloom_files::storage::Storage;
 use everbloom_resp::{Reply, encode_request};
 use everbloom_server::Running;
@@ -15,8 +17,8 @@ use tempfile::tempdir;
 
 use super::common::{copy, digest, last_increment, logging, run, start, until, with};
 use super::crashing::CrashingDisk;
-use super::trouble::{LOG_TROUBLE, start_on};
-use crate::support::Client;
+use super::trouble::{LOG_TROUBLE, begin, start_on};
+use crate::support::{Client, OfRunning};
 
 /// What somebody does to the files of a data directory.
 type Meddle = fn(&Path);
@@ -219,6 +221,51 @@ fn writes_are_refused_until_an_aof_without_its_file_is_rewritten() {
             scope.spawn(move || refuse(fsync));
         }
     });
+}
+
+/// Removes the file that is written, and puts one of a higher number there. Returns whether the
+/// process was killed at operation `n` of the disk after that.
+fn kill_during_the_rewrite(n: u64) -> bool {
+    let settings = || logging("unused".as_ref());
+    let disk = CrashingDisk::new();
+    let (running, mut client) = start_on(&disk, settings());
+    run(&mut client, &["SET a 1", "BF.ADD f x"]);
+    let higher = INCREMENT.replace(".1.", ".9.");
+    disk.put(&higher, &disk.contents(INCREMENT).unwrap());
+    disk.remove(INCREMENT).unwrap();
+    disk.crash_at(disk.operations() + n);
+    check_files(&running.server().store);
+    wait_for("the rewrite", || {
+        disk.crashed() || client.info("aof_rewrites") == "1"
+    });
+    let killed = disk.after_kill();
+    killed.heal();
+    let running = begin(Arc::new(killed.clone()), settings());
+    running.wait_until_loaded();
+    if running.server().store.health.is_loading() {
+        // Before the rewrite has ended, the file that was put there is named.
+        let why = running.wait().unwrap_err();
+        let is_named = why.contains("expected a line for") && why.contains(&higher);
+        assert!(is_named, "{n}: {why}");
+    } else {
+        let mut client = Client::of(&running);
+        assert_eq!(client.line("EXISTS a f"), Reply::Integer(2), "{n}");
+        assert_eq!(killed.contents(&higher), None, "{n}");
+    }
+    disk.crashed()
+}
+
+#[test]
+fn a_rewrite_of_a_meddled_aof_may_end_at_any_moment() {
+    let killed = std::thread::scope(|scope| {
+        let kills = (1..=48).map(|n| scope.spawn(move || kill_during_the_rewrite(n)));
+        let kills: Vec<_> = kills.collect();
+        kills
+            .into_iter()
+            .map(|kill| kill.join().unwrap())
+            .collect::<Vec<bool>>()
+    });
+    assert_eq!((killed[0], killed[20], killed[47]), (true, true, false));
 }
 
 /// The files are looked at once more, however short the time since they were removed.

@@ -52,6 +52,25 @@ fn a_disk_that_stalls_is_noticed() {
     });
 }
 
+/// Before that, a stop looks whether the AOF's files are as they were written.
+#[test]
+fn a_server_may_stop_while_its_disk_hangs() {
+    let (disk, brake) = (CrashingDisk::new(), Arc::new(Brake::default()));
+    let running = start_on(&disk, &brake, Fsync::EverySecond);
+    let _release = ReleaseAtEnd(Arc::clone(&brake));
+    let mut client = Client::of(&running);
+    run(&mut client, &["SET a 1"]);
+    brake.hold(Operation::Write);
+    client.send(&["SET", "a", "2"]);
+    brake.wait_until_reached();
+    let server = Arc::clone(running.server());
+    let stop = std::thread::spawn(move || server.save_before_stop());
+    wait_for("the permission to stop", || stop.is_finished());
+    assert_eq!(stop.join().unwrap(), Ok(()));
+    brake.release();
+    assert!(!client.reply().is_error());
+}
+
 #[test]
 fn a_disk_at_work_does_not_stall() {
     let (disk, brake) = (CrashingDisk::new(), Arc::new(Brake::default()));
