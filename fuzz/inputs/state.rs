@@ -34,5 +34,7 @@ pub(crate) fn check(file: &[u8]) -> bool {
         }
         Err(ReadError::Io(error)) => panic!("bytes in memory end where they end: {error}"),
     }
+    let header = stable::read_header(Cursor::new(file)).unwrap();
+    assert!(filter.starts_with(&header));
     true
 }
