@@ -124,6 +124,31 @@ fn dedup_answers_once_for_each_line_while_a_slot_moves() {
 }
 
 #[test]
+fn copy_names_a_key_that_is_on_its_way() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let (key, slot) = key_of_second_node(&cluster);
+    cluster.nodes[1].client().ok(&format!("BF.ADD {key} a"));
+    let from = format!("{}#{key}", cluster.addresses()[0]);
+    let folder = folder("copy-moves");
+    let copy = || {
+        let mut copy = Command::new(EVERBLOOM);
+        let words = ["copy", "-q", "--replace", &from, "seen.bloom"];
+        run(copy.args(words).current_dir(&folder))
+    };
+    copy().success();
+    cluster.begin_move(slot, 1, 2);
+    cluster.move_key(&key, 1, 2);
+    let outcome = copy();
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+    let words = "its slot moves to another node (ASK";
+    assert!(outcome.stderr.contains(words), "{outcome:?}");
+    cluster.end_move(slot, 1, 2);
+    copy().success();
+}
+
+#[test]
 fn measure_follows_its_keys() {
     let Some(cluster) = Cluster::start() else {
         return;
