@@ -120,10 +120,16 @@ impl Client {
         self.no_evict.store(on, Ordering::Relaxed);
     }
 
-    /// Asks the connection to close after its current work.
-    pub fn kill(&self) {
-        self.killed.store(true, Ordering::Release);
+    /// Whether it is never closed because of its memory.
+    pub fn is_no_evict(&self) -> bool {
+        self.no_evict.load(Ordering::Relaxed)
+    }
+
+    /// Asks the connection to close after its current work. Whether nobody did before.
+    pub fn kill(&self) -> bool {
+        let is_first = !self.killed.swap(true, Ordering::AcqRel);
         self.wake.notify_one();
+        is_first
     }
 
     /// Whether it was asked to close.
@@ -197,12 +203,10 @@ impl Clients {
     /// Asks the connections that hold most to close, until the others hold at most `most` bytes.
     /// Returns how many these are.
     pub fn evict(&self, most: u64) -> usize {
-        let list = self.list.lock();
-        let open = list.open.values();
-        let counted =
-            |client: &&Arc<Client>| !client.is_killed() && !client.no_evict.load(Ordering::Relaxed);
-        let mut open: Vec<(u64, &Arc<Client>)> = open
-            .filter(counted)
+        let mut open: Vec<(u64, Arc<Client>)> = self
+            .list()
+            .into_iter()
+            .filter(|client| !client.is_killed() && !client.is_no_evict())
             .map(|client| (client.memory.load(Ordering::Relaxed) as u64, client))
             .collect();
         let mut held: u64 = open.iter().map(|(bytes, _)| bytes).sum();
@@ -212,14 +216,17 @@ impl Clients {
         open.sort_unstable_by_key(|(bytes, _)| *bytes);
         let mut evicted = 0;
         while let Some((bytes, client)) = open.pop_if(|_| held > most) {
-            warn!(
-                "disconnected {}: it holds {bytes} bytes, and all clients {held}, more than \
-                 maxmemory-clients",
-                client.addr
-            );
-            client.kill();
             held -= bytes;
-            evicted += 1;
+            // Another thread may have closed it by now.
+            if client.kill() {
+                warn!(
+                    "disconnected {}: it holds {bytes} bytes, and all clients {}, more than \
+                     maxmemory-clients",
+                    client.addr,
+                    held + bytes
+                );
+                evicted += 1;
+            }
         }
         evicted
     }
@@ -243,6 +250,24 @@ impl Clients {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clients_that_hold_most_are_closed_once() {
+        let clients = Clients::default();
+        let enter = |bytes| {
+            let client = clients.enter(Address::NOBODY, Address::NOBODY, 10, Now::default());
+            let client = client.unwrap();
+            client.set_memory(bytes);
+            client
+        };
+        let [small, large, exempt] = [10, 100, 1000].map(enter);
+        exempt.set_no_evict(true);
+        assert_eq!((clients.evict(110), clients.evict(50)), (0, 1));
+        assert_eq!(clients.evict(50), 0);
+        let killed = [&small, &large, &exempt].map(|client| client.is_killed());
+        assert_eq!(killed, [false, true, false]);
+        assert!(small.kill() && !small.kill());
+    }
 
     #[test]
     fn nobody_enters_a_list_that_is_full_or_closed() {

@@ -178,7 +178,7 @@ impl Server {
     pub fn limit_clients(&self, settings: &Settings) {
         let most = settings.maxmemory_clients.max_bytes(settings.maxmemory);
         if let Some(most) = most
-            && self.stats.buffers.load(Ordering::Relaxed) > most
+            && self.stats.evictable_buffers() > most
         {
             let evicted = self.clients.evict(most) as u64;
             let count = &self.stats.evicted_clients;

@@ -183,6 +183,8 @@ pub struct ServerStats {
     pub peak_memory: AtomicU64,
     /// Bytes that the buffers of connections take now.
     pub buffers: AtomicU64,
+    /// Those of them that connections take which are never closed because of their memory.
+    pub exempt_buffers: AtomicU64,
     /// Recent commands per second.
     pub commands_per_second: AtomicU64,
     /// Recent bytes read per second.
@@ -194,6 +196,12 @@ pub struct ServerStats {
 }
 
 impl ServerStats {
+    /// Bytes that count for `maxmemory-clients`.
+    pub fn evictable_buffers(&self) -> u64 {
+        let all = self.buffers.load(Ordering::Relaxed);
+        all.saturating_sub(self.exempt_buffers.load(Ordering::Relaxed))
+    }
+
     /// Counts expired keys that were removed.
     pub fn expired(&self, keys: usize) {
         if keys > 0 {

@@ -198,13 +198,14 @@ fn describe(client: &Client, now: Now, text: &mut String) -> Result<(), Reply> {
     let state = client.state.lock();
     text.try_reserve(state.name_bytes() + MAX_LINE_BYTES)
         .map_err(|_| error::out_of_memory())?;
-    let unix = matches!(client.addr, Address::Unix(_));
-    let flags = match (state.queued.is_some(), unix) {
-        (false, false) => "N",
-        (true, false) => "x",
-        (false, true) => "U",
-        (true, true) => "xU",
-    };
+    let flags = [
+        (state.queued.is_some(), 'x'),
+        (matches!(client.addr, Address::Unix(_)), 'U'),
+        (client.is_no_evict(), 'e'),
+    ];
+    let set = flags.iter().filter(|(is_set, _)| *is_set);
+    let flags: String = set.map(|(_, flag)| *flag).collect();
+    let flags = if flags.is_empty() { "N" } else { &flags };
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
@@ -332,6 +333,17 @@ fn kill_chosen(call: &mut Call<'_>, choice: &Choice<'_>) -> i64 {
 mod tests {
     use super::super::testing::{Bench, err};
     use super::*;
+
+    #[test]
+    fn a_client_that_is_not_evicted_has_a_flag() {
+        let mut bench = Bench::default();
+        for (setting, flag) in [("ON", "e"), ("OFF", "N")] {
+            bench.run(&format!("CLIENT NO-EVICT {setting}"));
+            let info = String::from_utf8(bench.run("CLIENT INFO").as_bytes().unwrap().to_vec());
+            let info = info.unwrap();
+            assert!(info.contains(&format!(" flags={flag} ")), "{info}");
+        }
+    }
 
     #[test]
     fn tracking_is_refused() {

@@ -9,7 +9,7 @@ use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,7 @@ pub async fn serve(stream: Incoming, worker: Rc<Worker>, client: Arc<Client>) {
         left: None,
         name_bytes: 0,
         counted: 0,
+        exempt: 0,
         worker,
     };
     let ended = tokio::select! {
@@ -63,6 +64,8 @@ struct Connection {
     name_bytes: usize,
     /// Bytes of its memory, as counted in the server's figures.
     counted: usize,
+    /// Those of them that do not count for `maxmemory-clients`.
+    exempt: usize,
     worker: Rc<Worker>,
 }
 
@@ -502,17 +505,22 @@ impl Connection {
 
     /// Usually nothing has changed, and no shared counter is written.
     fn set_counted(&mut self, bytes: usize) {
+        let exempt = match self.session.client.is_no_evict() {
+            true => bytes,
+            false => 0,
+        };
+        let stats = &self.worker.server.stats;
+        if exempt != self.exempt {
+            count(&stats.exempt_buffers, &mut self.exempt, exempt);
+        }
         if bytes == self.counted {
             return;
         }
-        let grown = bytes.cast_signed() - self.counted.cast_signed();
-        self.counted = bytes;
-        // Wrapping addition of a negative number in two's complement is subtraction.
-        let grown = i64::try_from(grown).unwrap_or(0).cast_unsigned();
-        let server = &self.worker.server;
-        server.stats.buffers.fetch_add(grown, Ordering::Relaxed);
+        let has_grown = bytes > self.counted;
+        count(&stats.buffers, &mut self.counted, bytes);
         self.session.client.set_memory(bytes);
-        if grown.cast_signed() > 0 {
+        if has_grown {
+            let server = &self.worker.server;
             server.limit_clients(&self.worker.settings());
         }
     }
@@ -525,6 +533,14 @@ impl Drop for Connection {
         self.session.unwatch();
         self.worker.server.clients.leave(self.session.client.id);
     }
+}
+
+/// Changes one connection's part of a sum.
+fn count(sum: &AtomicU64, part: &mut usize, bytes: usize) {
+    // Wrapping addition of a negative number in two's complement is subtraction.
+    let grown = (bytes as u64).wrapping_sub(*part as u64);
+    sum.fetch_add(grown, Ordering::Relaxed);
+    *part = bytes;
 }
 
 /// Makes room for more bytes: much if there is memory for it, so that it is needed seldom.
