@@ -14,6 +14,9 @@ const MAX_WORDS: u64 = 20_000;
 /// A list of replies may always have so many bytes, unless a setting says less.
 const MIN_LIST_BYTES: u64 = 64 << 20;
 
+/// `client-output-buffer-limit` limits no reply that is shorter, as in Redis.
+const UNLIMITED_BYTES: u64 = 16 << 10;
+
 /// What a command may take beside its replies.
 const SMALL_BYTES: u64 = 64 << 10;
 
@@ -100,7 +103,7 @@ impl World {
         let (set, most, reset) = match limit {
             ReplyLimit::Output(most) => (
                 format!("client-output-buffer-limit@normal {most} 0 0"),
-                most,
+                most.max(UNLIMITED_BYTES),
                 "client-output-buffer-limit@normal 0 0 0".into(),
             ),
             ReplyLimit::Clients(most) => (
