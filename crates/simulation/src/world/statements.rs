@@ -489,8 +489,9 @@ impl World {
         if !is_well {
             return Err(format!("all is mended, and the server says {said:?}"));
         }
-        // Of the jobs of this step only the last is known.
+        // Of the jobs of this step only the last is known. One of them was a snapshot.
         self.statements.said = said;
+        self.statements.unsaved_ms = 0;
         self.statements.snapshot = self.disk.lasting(SNAPSHOT);
         Ok(())
     }

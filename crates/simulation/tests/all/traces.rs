@@ -501,6 +501,22 @@ fn a_file_of_the_log_that_is_removed_is_missed() {
     }
 }
 
+/// What is done to mend a server saves a snapshot, too. It does not count for the next save point.
+#[test]
+fn a_save_point_counts_from_the_snapshot_of_mending() {
+    let set = |key: &str| Op::Set(key.into(), b'x', 5);
+    let steps = [
+        send(&[set("s0")]),
+        Step::Log,
+        Step::Remove(1),
+        Step::Pass(50_000),
+        send(&[Op::Config("appendonly", "yes".into())]),
+        send(&["s1", "s2", "s3", "s4", "s5", "s6"].map(set)),
+        Step::Attend,
+    ];
+    play_with(&[("appendonly", "yes"), ("save", "60 5")], &[], &steps);
+}
+
 /// A snapshot that failed refused all writes, though a log had them, and without a log it was not tried again.
 #[test]
 fn a_failed_snapshot_is_tried_again_or_refuses_nothing() {
