@@ -89,7 +89,8 @@ impl World {
         let now = self.instance().look(&request[1], sizes);
         let (newest, all) = now.unwrap_or_default();
         let work = Work {
-            grown: all.saturating_sub(before.grown),
+            // A window counts what it drops from 0 again at a maximum, which a forged header comes to.
+            grown: all.checked_sub(before.grown).unwrap_or(all),
             newest,
             ..before
         };

@@ -646,3 +646,22 @@ fn a_watched_key_changes_before_exec_locks_it() {
         check(&[], &steps.concat());
     }
 }
+
+/// Seed 3104 of November 2026: a window counts from 0 again what it has dropped.
+#[test]
+fn a_window_that_has_dropped_as_much_as_it_may_makes_a_large_generation() {
+    let shape = Shape::Window {
+        rate: "0.01",
+        capacity: 1_065_770,
+        seconds: 60,
+        generations: 2,
+    };
+    let forge = Op::Forge("w0".into(), "f0".into(), vec![(4, 562), (994, 665)]);
+    let steps = [
+        send(&[Op::Reserve("w0".into(), shape)]),
+        send(&[Op::Add("w0".into(), 8, 9)]),
+        send(&[forge]),
+        send(&[Op::Advance("f0".into(), 70)]),
+    ];
+    check(&[], &steps);
+}
