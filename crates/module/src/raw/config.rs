@@ -227,17 +227,19 @@ impl HostText for Alias {
         let last = state.used.take().filter(|used| used.value == value);
         let before = last.map_or(before, |used| used.before);
         let value = setting.value();
-        // The default needs no name in the file.
-        state.used = (value != state.default).then_some(AliasUse { value, before });
+        state.used = Some(AliasUse { value, before });
         Ok(())
     }
 
     fn shown(&self) -> *mut Str {
         let (mut state, setting) = (self.state(), self.setting);
-        let text = match state.used {
+        let text = match &state.used {
+            // The default needs no name in the file. Another spelling of it would be written.
+            _ if setting.value() == state.default => Some(state.default_text.clone()),
+            // What this name set to the default was changed by another one.
+            Some(used) if used.value == state.default => None,
             Some(_) => Some(setting.text()),
-            // Another spelling of the default would be written to the file.
-            None => (setting.value() == state.default).then(|| state.default_text.clone()),
+            None => None,
         };
         state.shown = text.map(|text| OwnedStr::new(text.as_bytes()));
         state.shown.as_ref().map_or(null_mut(), |text| text.0)
