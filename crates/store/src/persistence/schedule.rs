@@ -26,7 +26,7 @@ pub fn attend(store: &Arc<Store>) {
         return;
     }
     look_at_backlog(store, persistence);
-    stall::look(store, persistence);
+    stall::look(store);
     let settings = store.settings();
     tell_end_of_refusal(store, persistence, &settings);
     if persistence.is_busy() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::directory::Persistence;
+use super::figures::PersistenceFigures;
 use crate::health::Cause;
 use crate::store::Store;
 
@@ -25,6 +25,37 @@ pub(super) struct StallWatch {
     logged: Option<Duration>,
     /// When an fsync began, and for how many times [`STALL`] it has delayed writes.
     delayed: (Duration, u32),
+}
+
+impl StallWatch {
+    /// Begins to time what is not written yet, once what was timed before is written.
+    fn note_unwritten(&mut self, store: &Store) {
+        let journal = &store.journal;
+        let (written, end) = (journal.written(), journal.end());
+        if self
+            .unwritten
+            .is_none_or(|(position, _)| position <= written)
+        {
+            self.unwritten = (written < end).then(|| (end, store.machine.uptime()));
+        }
+    }
+
+    /// Counts a delay for each [`STALL`] that an fsync takes while changes wait for it. Redis counts
+    /// as many: it postpones a write by as much, writes, and postpones the next one.
+    fn count_delays(&mut self, store: &Store, figures: &PersistenceFigures) {
+        let Some(began) = *figures.log_sync_began.lock() else {
+            return;
+        };
+        let (of, count) = &mut self.delayed;
+        if *of != began {
+            (*of, *count) = (began, 0);
+        }
+        let took = store.machine.uptime().saturating_sub(began);
+        if store.journal.backlog() > 0 && took > STALL * (*count + 1) {
+            *count = u32::try_from(took.as_secs() / STALL.as_secs()).unwrap_or(u32::MAX);
+            figures.delayed_syncs.fetch_add(1, Relaxed);
+        }
+    }
 }
 
 impl Store {
@@ -57,12 +88,16 @@ impl Store {
 
 /// Looks whether the disk stalls. Logs the beginning and the end of a stall, and counts delayed
 /// fsyncs.
-pub(super) fn look(store: &Store, persistence: &Persistence) {
-    note_unwritten(store, persistence);
-    count_delays(store, persistence);
+pub(super) fn look(store: &Store) {
+    let Some(persistence) = store.persistence() else {
+        return;
+    };
+    let watch = &persistence.stall;
+    watch.lock().note_unwritten(store);
+    watch.lock().count_delays(store, &persistence.figures);
     let now = store.machine.uptime();
     let stall = store.disk_stall();
-    let logged = &mut persistence.stall.lock().logged;
+    let logged = &mut watch.lock().logged;
     match (*logged, stall) {
         (None, Some(stall)) => {
             *logged = Some(now.saturating_sub(stall));
@@ -82,33 +117,6 @@ pub(super) fn look(store: &Store, persistence: &Persistence) {
     }
 }
 
-/// Begins to time what is not written yet, once what was timed before is written.
-fn note_unwritten(store: &Store, persistence: &Persistence) {
-    let journal = &store.journal;
-    let (written, end) = (journal.written(), journal.end());
-    let unwritten = &mut persistence.stall.lock().unwritten;
-    if unwritten.is_none_or(|(position, _)| position <= written) {
-        *unwritten = (written < end).then(|| (end, store.machine.uptime()));
-    }
-}
-
-/// Counts a delay for each [`STALL`] that an fsync takes while changes wait for it. Redis counts as
-/// many: it postpones a write by as much, writes, and postpones the next one.
-fn count_delays(store: &Store, persistence: &Persistence) {
-    let Some(began) = *persistence.figures.log_sync_began.lock() else {
-        return;
-    };
-    let delayed = &mut persistence.stall.lock().delayed;
-    if delayed.0 != began {
-        *delayed = (began, 0);
-    }
-    let took = store.machine.uptime().saturating_sub(began);
-    if store.journal.backlog() > 0 && took > STALL * (delayed.1 + 1) {
-        delayed.1 = u32::try_from(took.as_secs() / STALL.as_secs()).unwrap_or(u32::MAX);
-        persistence.figures.delayed_syncs.fetch_add(1, Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fmt::Debug;
@@ -124,6 +132,7 @@ mod tests {
     use super::*;
     use crate::clock::Now;
     use crate::machine::{Machine, Running, System, Work};
+    use crate::persistence::Persistence;
     use crate::settings::Settings;
 
     /// A machine whose uptime is what the test says.
@@ -187,7 +196,7 @@ mod tests {
         tracing::subscriber::with_default(lines.clone(), || {
             for _ in 0..tenths {
                 store.machine.sleep(Duration::from_millis(100));
-                look(store, store.persistence().unwrap());
+                look(store);
             }
         });
         lines.0.lock().clone()

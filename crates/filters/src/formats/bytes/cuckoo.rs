@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::head::{MAGIC, RECORD, VERSION, checksum_of, end_record, padded, verify, version};
-use super::input::Input;
+use super::head::{checksum_of, end_record, padded, verify};
+use super::input::{Input, MAGIC, RECORD, VERSION, version};
 use crate::cuckoo::CuckooFilter;
 use crate::cuckoo::parts::CuckooParts;
 use crate::hash::murmur64a;

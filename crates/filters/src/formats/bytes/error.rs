@@ -1,5 +1,12 @@
 //! Why bytes are not a filter.
 
+#[cfg(feature = "std")]
+use core::error::Error;
+#[cfg(feature = "std")]
+use core::fmt;
+#[cfg(feature = "std")]
+use std::io;
+
 use crate::error::CuckooError;
 use crate::formats::redisbloom::PartsError;
 
@@ -88,5 +95,59 @@ impl From<PartsError> for BytesError {
 impl From<CuckooError> for BytesError {
     fn from(error: CuckooError) -> BytesError {
         BytesError::Cuckoo(error)
+    }
+}
+
+/// Why a filter could not be read.
+///
+/// ```
+/// use everbloom::bytes::{BytesError, ReadError};
+/// use everbloom::BloomFilter;
+/// let error = BloomFilter::read_from(&b"too short"[..]).unwrap_err();
+/// assert!(matches!(error, ReadError::Bytes(BytesError::Truncated)));
+/// ```
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub enum ReadError {
+    /// The reader failed.
+    Io(io::Error),
+    /// The bytes are not a filter, or they ended too early.
+    Bytes(BytesError),
+}
+
+#[cfg(feature = "std")]
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Io(error) => error.fmt(out),
+            ReadError::Bytes(error) => error.fmt(out),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Error for ReadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            ReadError::Io(error) => error.source(),
+            ReadError::Bytes(error) => error.source(),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<BytesError> for ReadError {
+    fn from(error: BytesError) -> ReadError {
+        ReadError::Bytes(error)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> ReadError {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => ReadError::Bytes(BytesError::Truncated),
+            _ => ReadError::Io(error),
+        }
     }
 }

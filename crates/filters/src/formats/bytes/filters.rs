@@ -4,7 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::head::{self, FilterType, RECORD};
+use super::head::{self, FilterType};
+use super::input::{RECORD, version};
 use super::old;
 use super::view::BloomView;
 use crate::bits::pages;
@@ -231,7 +232,7 @@ fn to_bytes(kind: FilterType, parts: &FilterParts, layers: &[Layer]) -> Vec<u8> 
 }
 
 fn from_bytes(kind: FilterType, bytes: &[u8]) -> Result<LayeredFilter, BytesError> {
-    match head::version(bytes)? {
+    match version(bytes)? {
         old::CLASSIC | old::BLOCKED => old::read(kind, bytes),
         _ => BloomView::new(bytes)?.load(kind),
     }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::input::Input;
+use super::input::{Input, MAGIC, RECORD, VERSION, version};
 use super::note::{NOTED, Note};
 use crate::bloom::layered::LayeredFilter;
 use crate::bloom::window::{Generation, MAX_GENERATIONS, Span, Window};
@@ -13,12 +13,6 @@ use crate::hash::{Key, murmur64a};
 use crate::layer::Layer;
 use crate::layer::layout::Layout;
 
-/// The magic of every version.
-pub(super) const MAGIC: [u8; 8] = *b"EVRBLOOM";
-/// The version of a filter that is written.
-pub(super) const VERSION: u16 = 3;
-/// The header, the entry of a layer, and what bit arrays start at multiples of.
-pub(super) const RECORD: usize = 64;
 /// Generations of a window in a record.
 const GENERATIONS: usize = 4;
 /// The bytes of a record before its checksum.
@@ -61,15 +55,6 @@ impl FilterType {
         }
         Ok(())
     }
-}
-
-/// The version that bytes say they are of.
-pub(super) fn version(bytes: &[u8]) -> Result<u16, BytesError> {
-    let mut input = Input(bytes);
-    if input.take().ok() != Some(MAGIC) {
-        return Err(BytesError::Magic);
-    }
-    input.take().map(u16::from_le_bytes)
 }
 
 /// How many bytes a bit array takes with the zeros behind it.

@@ -1,6 +1,13 @@
-//! Fields in a row.
+//! Fields in a row, and those that every version begins with.
 
 use super::error::BytesError;
+
+/// The magic of every version.
+pub(super) const MAGIC: [u8; 8] = *b"EVRBLOOM";
+/// The version of a filter that is written.
+pub(super) const VERSION: u16 = 3;
+/// The header, the entry of a layer, and what bit arrays start at multiples of.
+pub(super) const RECORD: usize = 64;
 
 /// The bytes that are still to be read.
 pub(super) struct Input<'a>(pub(super) &'a [u8]);
@@ -42,4 +49,13 @@ impl<'a> Input<'a> {
         }
         Ok(())
     }
+}
+
+/// The version that bytes say they are of.
+pub(super) fn version(bytes: &[u8]) -> Result<u16, BytesError> {
+    let mut input = Input(bytes);
+    if input.take().ok() != Some(MAGIC) {
+        return Err(BytesError::Magic);
+    }
+    input.take().map(u16::from_le_bytes)
 }

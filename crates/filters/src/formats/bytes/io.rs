@@ -1,13 +1,12 @@
 //! Filters written to a file or a socket and read from it, without a second copy of the bits.
 
 use alloc::vec;
-use core::error::Error;
-use core::fmt;
 use std::io::{self, Read, Write};
 
-use super::error::BytesError;
+use super::error::{BytesError, ReadError};
 use super::filters::{fixed, fixed_parts, of_kind};
-use super::head::{self, FilterType, Head, RECORD};
+use super::head::{self, FilterType, Head};
+use super::input::RECORD;
 use crate::bits::pages;
 use crate::bloom::fixed::BloomFilter;
 use crate::bloom::layered::LayeredFilter;
@@ -18,55 +17,6 @@ use crate::layer::Layer;
 
 /// How much is read at once.
 const PIECE: usize = 64 << 10;
-
-/// Why a filter could not be read.
-///
-/// ```
-/// use everbloom::bytes::{BytesError, ReadError};
-/// use everbloom::BloomFilter;
-/// let error = BloomFilter::read_from(&b"too short"[..]).unwrap_err();
-/// assert!(matches!(error, ReadError::Bytes(BytesError::Truncated)));
-/// ```
-#[derive(Debug)]
-pub enum ReadError {
-    /// The reader failed.
-    Io(io::Error),
-    /// The bytes are not a filter, or they ended too early.
-    Bytes(BytesError),
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::Io(error) => error.fmt(out),
-            ReadError::Bytes(error) => error.fmt(out),
-        }
-    }
-}
-
-impl Error for ReadError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            ReadError::Io(error) => error.source(),
-            ReadError::Bytes(error) => error.source(),
-        }
-    }
-}
-
-impl From<BytesError> for ReadError {
-    fn from(error: BytesError) -> ReadError {
-        ReadError::Bytes(error)
-    }
-}
-
-impl From<io::Error> for ReadError {
-    fn from(error: io::Error) -> ReadError {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => ReadError::Bytes(BytesError::Truncated),
-            _ => ReadError::Io(error),
-        }
-    }
-}
 
 impl ScalableBloomFilter {
     /// Writes the bytes of [`to_bytes`](Self::to_bytes) without a copy of them in memory. A

@@ -119,5 +119,5 @@ mod windowed;
 
 pub use error::BytesError;
 #[cfg(feature = "std")]
-pub use io::ReadError;
+pub use error::ReadError;
 pub use note::Note;

@@ -10,10 +10,9 @@ use alloc::vec::Vec;
 use std::io::{self, Read};
 
 use super::error::BytesError;
-use super::head::{MAGIC, RECORD, VERSION, version};
-use super::input::Input;
 #[cfg(feature = "std")]
-use super::io::ReadError;
+use super::error::ReadError;
+use super::input::{Input, MAGIC, RECORD, VERSION, version};
 use crate::hash::murmur64a;
 
 /// The version of bytes with a note in front.

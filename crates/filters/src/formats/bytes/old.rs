@@ -40,8 +40,8 @@
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::head::{FilterType, read_layer, version};
-use super::input::Input;
+use super::head::{FilterType, read_layer};
+use super::input::{Input, version};
 use crate::bloom::layered::LayeredFilter;
 use crate::formats::redisbloom::{Check, FilterParts, PartsError};
 use crate::hash::{Key, murmur64a};

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::error::BytesError;
-use super::head::{self, FilterType, Head, padded};
-use super::input::Input;
+use super::head::{FilterType, Head, padded};
+use super::input::{Input, version};
 use crate::bits::array::{count_ones, prefetch_bit, test_bit};
 use crate::bits::blocks::BorrowedBlocks;
 use crate::bits::fill::Fill;
@@ -93,7 +93,7 @@ impl<'a> BloomView<'a> {
     /// [`BytesError::Old`] says how to convert them to version 3.
     pub fn new(bytes: &'a [u8]) -> Result<BloomView<'a>, BytesError> {
         // Bytes shorter than a header may be something else.
-        head::version(bytes)?;
+        version(bytes)?;
         let mut input = Input(bytes);
         let head = Head::read(|place| {
             place.copy_from_slice(input.slice(place.len())?);

@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use alloc::vec::Vec;
 
 use super::error::BytesError;
-use super::filters::of_kind;
 #[cfg(feature = "std")]
-use super::io::ReadError;
+use super::error::ReadError;
+use super::filters::of_kind;
 use crate::bloom::layered::LayeredFilter;
 use crate::bloom::windowed::WindowedBloomFilter;
 
