@@ -17,7 +17,7 @@ use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
 use crate::progress::Progress;
-use crate::records::args::{RecordArgs, cut_quotes, sources};
+use crate::records::args::{RecordArgs, sources};
 use crate::records::case::Case;
 use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::{self, Source};
@@ -93,7 +93,9 @@ line. With --null records are taken as they are.
 
 With --csv a record ends where a line ends outside quotes. A quoted field is compared by its value;
 without --field, all fields of a record are compared together. Quotes that are not those of CSV, as
-in \"a\"b, are an error that names the line. With --header, the first record of each input is its
+in \"a\"b, are an error that names the line. A quote within a field that does not begin with one is
+text, as in 5\" disk, and the summary warns. An empty line has no field, unless the header, or the
+first record that is not empty, has one only. With --header, the first record of each input is its
 header. That of the first input names the fields, and the others must be equal to it; none is put
 into the filter. A name of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
 
@@ -191,7 +193,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     file.save(|to| filter.write_to(to))?;
     if !args.quiet {
         let bytes = file.bytes()?;
-        summarize(&tally, &filter, bytes);
+        summarize(&tally, &filter, bytes, args);
         if is_replaced {
             say(&format!(
                 "{} had another filter, which is replaced; --append adds to it",
@@ -357,7 +359,7 @@ fn empty_like(path: &Path) -> Result<(OwnFilter, Selection), Failure> {
 }
 
 /// `bytes` are those of the file.
-fn summarize(tally: &Tally, filter: &Writable, bytes: u64) {
+fn summarize(tally: &Tally, filter: &Writable, bytes: u64, args: &Args) {
     let (stats, _) = filter.stats();
     let now = stats.estimated_error_rate;
     let mut text = format!(
@@ -370,7 +372,7 @@ fn summarize(tally: &Tally, filter: &Writable, bytes: u64) {
         let keyless = grouped(tally.keyless);
         text += &format!("{keyless} had no such field and were left out\n");
     }
-    if let Some(warning) = cut_quotes(tally.cut_quotes) {
+    if let Some(warning) = args.records.cut_quotes(tally.cut_quotes) {
         text += &format!("{warning}\n");
     }
     text += &format!("of other records it finds {}\n", found_rate(now));

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use crate::failure::{Failure, say};
 use crate::filter_file::{FilterFile, Found, broken};
 use crate::other::{Funnel, Program};
-use crate::records::args::{RecordArgs, cut_quotes, sources};
+use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::{Chunk, Digest, Hashed};
 use crate::records::input::Source;
 use crate::records::output::Output;
@@ -54,9 +54,11 @@ line, nor printed. With --null records are taken as they are.
 
 With --csv a record ends where a line ends outside quotes. A quoted field is compared by its value;
 without --field, all fields of a record are compared together. Quotes that are not those of CSV, as
-in \"a\"b, are an error that names the line. With --header, the first record of each input is its
-header: that of the first input is printed, and the others must be equal to it. A name
-of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
+in \"a\"b, are an error that names the line. A quote within a field that does not begin with one is
+text, as in 5\" disk, and a warning says so. An empty line has no field, unless the header, or the
+first record that is not empty, has one only. With --header, the first record of each input is its
+header: that of the first input is printed, and the others must be equal to it. A name of digits, or
+with a comma, is given in quotes, as in -f '\"2024\"'.
 
 A filter remembers what was put in. One of whole lines is a list of values, which may be asked for
 any one field of a record, or value of JSON. One of a field, or of several together, is asked for the
@@ -136,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.count {
         writeln!(io::stdout(), "{selected}")?;
     }
-    if let Some(warning) = cut_quotes(cut).filter(|_| !args.quiet) {
+    if let Some(warning) = args.records.cut_quotes(cut).filter(|_| !args.quiet) {
         say(&warning);
     }
     args.records

@@ -68,9 +68,11 @@ of a file is no part of its first line, nor printed. With --null records are tak
 
 With --csv a record ends where a line ends outside quotes. A quoted field is compared by its value;
 without --field, all fields of a record are compared together. Quotes that are not those of CSV, as
-in \"a\"b, are an error that names the line. With --header, the first record of each input is its
-header: that of the first input is printed, and the others must be equal to it. A name
-of digits, or with a comma, is given in quotes, as in -f '\"2024\"'.
+in \"a\"b, are an error that names the line. A quote within a field that does not begin with one is
+text, as in 5\" disk, and the summary warns. An empty line has no field, unless the header, or the
+first record that is not empty, has one only. With --header, the first record of each input is its
+header: that of the first input is printed, and the others must be equal to it. A name of digits, or
+with a comma, is given in quotes, as in -f '\"2024\"'.
 
 A Bloom filter remembers: no repeat is ever printed, and of the new records about --error-rate are
 lost. The summary on stderr says how many to expect. With --repeated the filter's errors are records

@@ -7,7 +7,6 @@ use crate::number::{found_rate, grouped};
 
 use super::args::Args;
 use super::memory::{Local, Memory};
-use crate::records::args;
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +43,7 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
         let keyless = grouped(keyless);
         text += &format!("; {keyless} had no such field and are no repeats");
     }
-    if let Some(warning) = args::cut_quotes(cut_quotes) {
+    if let Some(warning) = args.records.cut_quotes(cut_quotes) {
         text += &format!("\n{warning}");
     }
     if let Memory::Local(local) = memory {

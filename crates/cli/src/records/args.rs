@@ -191,17 +191,19 @@ impl RecordArgs {
         let what = self.key_of()?;
         Err(Failure::Other(format!("no record has a {what}{then}")))
     }
-}
 
-/// What a summary says of the records in which a delimiter seems to lie within quotes.
-pub(crate) fn cut_quotes(records: u64) -> Option<String> {
-    (records > 0).then(|| {
-        format!(
-            "warning: in {} of the records a field begins with a quote and does not end with one; \
-             --field took parts of fields for fields; if the quotes are those of CSV, give --csv",
-            grouped(records)
-        )
-    })
+    /// What a summary says of the records in which a delimiter seems to lie within quotes.
+    pub(crate) fn cut_quotes(&self, records: u64) -> Option<String> {
+        let what = if self.csv {
+            "a quote is within a field that does not begin with one; it was taken as text, and a \
+             delimiter behind it as the end of the field"
+        } else {
+            "a field begins with a quote and does not end with one; --field took parts of fields \
+             for fields; if the quotes are those of CSV, give --csv"
+        };
+        let count = grouped(records);
+        (records > 0).then(|| format!("warning: in {count} of the records {what}"))
+    }
 }
 
 /// The inputs with these names; without any, standard input.

@@ -17,6 +17,9 @@ pub(crate) struct Chunk {
     pub(crate) header: Vec<u8>,
     /// Where each record ends, its end included.
     pub(crate) ends: Vec<usize>,
+    /// The first record that has a key although it is empty. Those before lie in a table of CSV,
+    /// where an empty line is no record.
+    pub(crate) empty_from: usize,
     /// The records without a key, ascending. There is nothing about them in what follows.
     pub(crate) keyless: Vec<usize>,
     /// The records in which a delimiter seems to lie within quotes.
@@ -49,6 +52,7 @@ impl Chunk {
         let len = self.ends.remove(0);
         shift(&mut self.buffer, len, self.filled, 0);
         self.filled -= len;
+        self.empty_from = self.empty_from.saturating_sub(1);
         self.ends.iter_mut().for_each(|end| *end -= len);
     }
 
@@ -123,14 +127,14 @@ impl Digester {
         let (hashes, keys, key_ends) = (&mut chunk.hashes, &mut chunk.keys, &mut chunk.key_ends);
         let keyless = &mut chunk.keyless;
         let records = || contents(bytes, &chunk.ends, self.terminator);
-        chunk.cut_quotes = match self.key_of {
-            KeyOf::Fields { .. } => {
+        chunk.cut_quotes = match self.key_of.may_misread_quotes() {
+            true => {
                 let cut = records().filter(|record| self.key_of.cuts_quotes(record));
                 cut.count() as u64
             }
-            KeyOf::Whole | KeyOf::Json(_) | KeyOf::Csv(_) => 0,
+            false => 0,
         };
-        let records = records();
+        let records = (records(), chunk.empty_from);
         let keys_of = (&mut self.key_of, self.case);
         match &self.digest {
             Digest::Hashes(hasher, _) => {
@@ -185,7 +189,7 @@ impl Digester {
 /// What counts of each record: its bytes without the end. The end of a line may be CRLF, as on
 /// Windows; a record that ends with NUL is taken as it is.
 #[inline]
-fn contents<'a>(
+pub(super) fn contents<'a>(
     bytes: &'a [u8],
     ends: &'a [usize],
     terminator: u8,
@@ -204,10 +208,11 @@ fn contents<'a>(
     })
 }
 
-/// Calls `take` with the key of each record that has one.
+/// Calls `take` with the key of each record that has one. An empty record before `empty_from` has
+/// none.
 #[inline]
 fn each_key<'a>(
-    records: impl Iterator<Item = &'a [u8]>,
+    (records, empty_from): (impl Iterator<Item = &'a [u8]>, usize),
     (key_of, case): (&mut KeyOf, Case),
     keyless: &mut Vec<usize>,
     mut take: impl FnMut(&[u8]),
@@ -216,7 +221,8 @@ fn each_key<'a>(
         return records.for_each(take);
     }
     for (number, record) in records.enumerate() {
-        match key_of.find(record, case) {
+        let is_nothing = record.is_empty() && number < empty_from;
+        match key_of.find(record, case).filter(|_| !is_nothing) {
             Some(key) => take(&key),
             None => keyless.push(number),
         }

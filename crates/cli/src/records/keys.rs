@@ -103,11 +103,18 @@ impl KeyOf {
         }
     }
 
-    /// Whether a delimiter seems to lie within quotes, as in CSV: up to the last field that counts,
-    /// one begins with a quote and does not end with one.
+    /// Whether records may have quotes that were not meant as they are read.
+    pub(crate) fn may_misread_quotes(&self) -> bool {
+        matches!(self, KeyOf::Fields { .. } | KeyOf::Csv(_))
+    }
+
+    /// Whether a delimiter seems to lie within quotes. Up to the last field that counts, one begins
+    /// with a quote and does not end with one; of CSV, one has a quote and does not begin with it.
     pub(crate) fn cuts_quotes(&self, record: &[u8]) -> bool {
-        let KeyOf::Fields { numbers, delimiter } = self else {
-            return false;
+        let (numbers, delimiter) = match self {
+            KeyOf::Fields { numbers, delimiter } => (numbers, delimiter),
+            KeyOf::Csv(key) => return key.has_bare_quotes(record),
+            KeyOf::Whole | KeyOf::Json(_) => return false,
         };
         if memchr(b'"', record).is_none() {
             return false;

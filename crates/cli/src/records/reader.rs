@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use memchr::memrchr;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, contents};
 use super::csv::columns::CsvKey;
 use super::csv::header::Headers;
 use super::csv::scanner::Scanner;
@@ -103,6 +103,7 @@ impl RecordReader {
         spare: &mut Option<Chunk>,
     ) -> Result<(), Stop> {
         let mut is_first = true;
+        let mut is_table = None;
         let mut part = Part {
             scanner: self.csv.as_ref().map(|csv| Scanner::new(csv.delimiter)),
             bytes: Vec::new(),
@@ -114,6 +115,9 @@ impl RecordReader {
             };
             prepare(&mut chunk, &part.bytes);
             let outcome = self.fill(&mut chunk, &mut input, &mut part);
+            if let Some(csv) = &self.csv {
+                chunk.empty_from = empty_from(csv, &chunk, &mut is_table);
+            }
             if chunk.filled == 0 {
                 *spare = Some(chunk);
             } else if let Err(error) = begin(&mut chunk, source, &mut is_first, &mut headers) {
@@ -142,7 +146,7 @@ impl RecordReader {
                 if whole > 0 {
                     break Ok(true);
                 }
-                if let Err(error) = self.make_place(chunk, part) {
+                if let Err(error) = make_place(&mut chunk.buffer, part, self.terminator) {
                     break Err(Stop::Failed(error));
                 }
             }
@@ -205,15 +209,6 @@ impl RecordReader {
         (chunk.ends.last().copied(), scanned)
     }
 
-    /// Makes place for a record that is longer than the chunk.
-    fn make_place(&self, chunk: &mut Chunk, part: &Part) -> io::Result<()> {
-        if chunk.buffer.len() >= LONGEST {
-            part.check_whole()?;
-            return Err(too_long(self.terminator));
-        }
-        double(&mut chunk.buffer)
-    }
-
     fn send(&self, chunk: Chunk) -> Result<(), Stop> {
         let number = self.shared.chunks.fetch_add(1, Ordering::AcqRel);
         let worker = usize::try_from(number).unwrap_or(0) % self.workers.len().max(1);
@@ -240,6 +235,25 @@ fn begin(
     taken.map_err(io::Error::other)
 }
 
+/// The first record of a chunk that has a key although it is empty. `is_table` says whether the
+/// records of the input have several fields. The first that is not empty tells it.
+fn empty_from(csv: &CsvKey, chunk: &Chunk, is_table: &mut Option<bool>) -> usize {
+    let known = match *is_table {
+        Some(is_table) => Some((0, is_table)),
+        None => {
+            let bytes = chunk.buffer.get(..chunk.filled).unwrap_or_default();
+            let mut records = contents(bytes, &chunk.ends, b'\n').enumerate();
+            let first = records.find(|(_, record)| !record.is_empty());
+            first.map(|(number, record)| (number, csv.has_several_fields(record)))
+        }
+    };
+    *is_table = known.map(|(_, is_table)| is_table);
+    match known {
+        Some((first, false)) => first,
+        Some((_, true)) | None => usize::MAX,
+    }
+}
+
 /// Makes place for a chunk that begins with these bytes.
 fn prepare(chunk: &mut Chunk, rest: &[u8]) {
     // What a long record needed is given back.
@@ -256,8 +270,15 @@ fn prepare(chunk: &mut Chunk, rest: &[u8]) {
 }
 
 /// Makes place for a record that is longer than the buffer.
-fn double(buffer: &mut Vec<u8>) -> io::Result<()> {
+fn make_place(buffer: &mut Vec<u8>, part: &Part, terminator: u8) -> io::Result<()> {
     let len = buffer.len();
+    if len >= LONGEST {
+        let why = match &part.scanner {
+            Some(scanner) => scanner.too_long(LONGEST >> 20),
+            None => too_long(terminator),
+        };
+        return Err(io::Error::other(why));
+    }
     buffer.try_reserve_exact(len).map_err(|_| {
         let text = format!(
             "there is no memory for a record of more than {} MiB",
@@ -269,13 +290,55 @@ fn double(buffer: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-fn too_long(terminator: u8) -> io::Error {
+fn too_long(terminator: u8) -> String {
     let advice = match terminator {
         0 => "are its records separated by NUL?",
         _ => "if its records are separated by NUL, give --null",
     };
-    io::Error::other(format!(
-        "a record is longer than {} MiB; {advice}",
-        LONGEST >> 20
-    ))
+    format!("a record is longer than {} MiB; {advice}", LONGEST >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_too_long() {
+        let quoted = "a record is longer than 1024 MiB; the quote that opens in line 2 does not \
+                      close in it";
+        for (read, terminator, why) in [
+            (Some("a\nb,\"\n"), b'\n', quoted),
+            (
+                Some("a\nb,c"),
+                b'\n',
+                "a record is longer than 1024 MiB, in line 2",
+            ),
+            (
+                None,
+                b'\n',
+                "a record is longer than 1024 MiB; if its records are separated by NUL, give --null",
+            ),
+            (
+                None,
+                0,
+                "a record is longer than 1024 MiB; are its records separated by NUL?",
+            ),
+        ] {
+            let part = Part {
+                bytes: Vec::new(),
+                scanner: read.map(|read| {
+                    let mut scanner = Scanner::new(b',');
+                    scanner.scan(read.as_bytes(), 0, &mut Vec::new()).unwrap();
+                    scanner
+                }),
+            };
+            // The system gives zeros without memory behind them.
+            let mut full = vec![0; LONGEST];
+            let error = make_place(&mut full, &part, terminator).unwrap_err();
+            assert_eq!(error.to_string(), why);
+            let mut short = vec![0; CHUNK];
+            make_place(&mut short, &part, terminator).unwrap();
+            assert_eq!(short.len(), CHUNK * 2);
+        }
+    }
 }

@@ -130,7 +130,7 @@ impl fmt::Display for Selection {
 }
 
 /// The text, with escapes for what a terminal would obey.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     let mut printable = String::new();
     for character in text.chars() {
         // Writing to a string cannot fail.

@@ -5,12 +5,18 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use memchr::memchr;
+
 use super::QUOTE;
-use super::record::Parser;
+use super::record::{Parser, written_fields};
 use super::scanner::Scanner;
 use crate::records::case::Case;
 use crate::records::netstrings::{joined, netstrings};
-use crate::records::selection::shell_word;
+use crate::records::selection::{printable, shell_word};
+
+/// What an error lists of a header at most.
+const MOST_NAMES: usize = 20;
+const MOST_BYTES: usize = 200;
 
 /// A field, as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,6 +158,22 @@ impl CsvKey {
         netstrings(values.map(|value| Some(case.of(value))))
     }
 
+    /// Whether a record has more than one field.
+    pub(crate) fn has_several_fields(&self, record: &[u8]) -> bool {
+        written_fields(record, self.delimiter).nth(1).is_some()
+    }
+
+    /// Whether one of the fields up to the last that counts has a quote and is not quoted.
+    pub(crate) fn has_bare_quotes(&self, record: &[u8]) -> bool {
+        if memchr(QUOTE, record).is_none() {
+            return false;
+        }
+        let last = self.numbers.get().and_then(|numbers| numbers.iter().max());
+        let count = last.map_or(usize::MAX, |last| last.saturating_add(1));
+        let mut fields = written_fields(record, self.delimiter).take(count);
+        fields.any(|field| field.first() != Some(&QUOTE) && memchr(QUOTE, field).is_some())
+    }
+
     /// The options that select it. A header is skipped, and matters only to names.
     pub(crate) fn options(&self) -> String {
         let mut options = "--csv".to_owned();
@@ -179,10 +201,13 @@ impl fmt::Display for CsvKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns: Vec<_> = self.columns.iter().map(Column::to_string).collect();
         let delimiter = char::from(self.delimiter).escape_debug();
-        let columns = columns.join(" and ");
+        let columns = match columns.join(" and ") {
+            all if all.is_empty() => all,
+            columns => format!(" {columns}"),
+        };
         write!(
             f,
-            "field {columns} of CSV with \"{delimiter}\" between fields"
+            "field{columns} of CSV with \"{delimiter}\" between fields"
         )
     }
 }
@@ -207,13 +232,20 @@ fn number_of(name: &str, names: &[Vec<u8>]) -> Result<usize, String> {
     }
 }
 
-/// Names as an error lists them.
+/// Names as an error lists them: not all of many, and the beginning of long ones.
 pub(super) fn listed(names: &[Vec<u8>]) -> String {
-    let texts: Vec<_> = names
-        .iter()
-        .map(|name| String::from_utf8_lossy(name))
-        .collect();
-    texts.join(", ")
+    let texts = names.iter().take(MOST_NAMES).map(|name| {
+        let start = name.get(..=MOST_BYTES).unwrap_or(name);
+        printable(&String::from_utf8_lossy(start))
+    });
+    let text = texts.collect::<Vec<_>>().join(", ");
+    let cut = (0..=MOST_BYTES).rfind(|at| text.is_char_boundary(*at));
+    let start = cut.and_then(|at| text.get(..at)).unwrap_or(&text);
+    let count = names.len();
+    if start.len() < text.len() || count > MOST_NAMES {
+        return format!("{start}... ({count} in all)");
+    }
+    text
 }
 
 #[cfg(test)]

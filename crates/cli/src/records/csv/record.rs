@@ -1,6 +1,9 @@
 //! The values of a record.
 
+use std::iter;
+
 use csv_core::{ReadRecordResult, ReaderBuilder, Terminator};
+use memchr::memchr;
 
 use super::QUOTE;
 
@@ -87,9 +90,52 @@ impl Parser {
     }
 }
 
+/// The fields of a record as they are written, with their quotes. The scanner has taken the record.
+pub(super) fn written_fields(record: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(record);
+    iter::from_fn(move || {
+        let (field, after) = rest?.split_at_checked(field_len(rest?, delimiter))?;
+        rest = after.get(1..);
+        Some(field)
+    })
+}
+
+/// The bytes before the delimiter that ends the first field.
+fn field_len(record: &[u8], delimiter: u8) -> usize {
+    let after = |start: usize, byte| {
+        let rest = record.get(start..).unwrap_or_default();
+        memchr(byte, rest).map(|at| start + at)
+    };
+    let mut start = 0;
+    // The quote that opens the field, or the second of two that stand for one.
+    while record.get(start) == Some(&QUOTE) {
+        start = after(start + 1, QUOTE).map_or(record.len(), |close| close + 1);
+    }
+    after(start, delimiter).unwrap_or(record.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_as_they_are_written() {
+        for fields in [
+            &["a", "b"][..],
+            &[""],
+            &["", ""],
+            &["\"\""],
+            &["\"\"", ""],
+            &["\"a\"\"\n;b\"", "\"\"", "5\" disk", "\"\"\"\""],
+            &["\";\"\";\"", "o\"neil", "a\""],
+        ] {
+            let record = fields.join(";");
+            let written = written_fields(record.as_bytes(), b';');
+            let written: Vec<_> = written.map(|field| field.to_vec()).collect();
+            let expected: Vec<_> = fields.iter().map(|field| field.as_bytes()).collect();
+            assert_eq!(written, expected, "{record}");
+        }
+    }
 
     #[test]
     fn values() {

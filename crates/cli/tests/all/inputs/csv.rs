@@ -48,8 +48,9 @@ fn quoted_fields_are_compared_by_their_value_and_printed_as_they_were() {
     assert_eq!(dedup(&["-f", "1"], "a,1\n\"a\",2\nb,3\n"), "a,1\nb,3\n");
     // Without a field, all of them together.
     let all = "a,\"b\"\r\n\"a\",b\n\"a,b\"\n\"a\nb\"\n\"a\nb\"\n\n\n\"\"\n";
-    assert_eq!(dedup(&[], all), "a,\"b\"\r\n\"a,b\"\n\"a\nb\"\n\n");
-    // An empty line has one empty field. Records may lack others.
+    let printed = "a,\"b\"\r\n\"a,b\"\n\"a\nb\"\n\n\n\"\"\n";
+    assert_eq!(dedup(&[], all), printed);
+    // Records may lack fields.
     assert_eq!(dedup(&["-f", "2"], "a\n\nb,1\nc,1\n"), "a\n\nb,1\n");
     // Other delimiters, and quotes that stand for themselves.
     let table = "a;1\n\"a\";2\n5\" disk;3\n5\" disk;4\n";
@@ -244,7 +245,9 @@ fn quotes_that_are_not_those_of_csv_are_an_error_with_their_line() {
             "c,\"x\" ,3\n",
             "line 4: more of a field follows its closing quote",
         ),
-        ("c, \"x\",3\n", "line 4: spaces before a quote"),
+        ("c, \"x\",3\n", "line 4: spaces or tabs before a quote"),
+        ("c,\t\"x, y\"\n", "line 4: spaces or tabs before a quote"),
+        ("c, \t \"x\n", "line 4: spaces or tabs before a quote"),
         ("c\rd\r", "line 4: a carriage return without a line feed"),
     ] {
         let input = format!("{good}{bad}");
@@ -262,6 +265,142 @@ fn quotes_that_are_not_those_of_csv_are_an_error_with_their_line() {
     let header = with_input(&here, &["dedup", "--csv", "--header"], "\"a,b\n1,2\n");
     refused(&header, &["the quote that opens in line 1 never closes"]);
     assert_eq!(header.stdout, "");
+}
+
+/// A reader that skips spaces would see one field in `\t"x, y"`. With tabs between fields, the quote
+/// is the first byte of a field.
+#[test]
+fn a_tab_before_a_quote_is_refused_unless_it_is_the_delimiter() {
+    let here = folder("csv-tabs");
+    let table = "1\t\"a\tb\"\n2\t\"a\tb\"\n";
+    let args = ["dedup", "-q", "--csv", "-f", "2", "-d", "\\t"];
+    assert_eq!(with_input(&here, &args, table).success(), "1\t\"a\tb\"\n");
+    let args = ["dedup", "-q", "--csv", "-f", "2", "-d", " "];
+    let refusal = with_input(&here, &args, "1 \t\"a b\"\n");
+    refused(&refusal, &["line 1: spaces or tabs before a quote"]);
+}
+
+#[test]
+fn quotes_within_unquoted_fields_are_text_and_the_summary_warns_of_them() {
+    let here = folder("csv-bare-quotes");
+    let warning = |count| format!("warning: in {count} of the records a quote is within a field");
+    everbloom(&here, &["build", "-q", "-g", "f.bloom", "/dev/null"]).success();
+    for (flags, table, count) in [
+        (&["-f", "2"][..], "1,O\"Neil, A\"\n2,O\"Neil, B\"\n3,x\n", 2),
+        (&["-f", "3"], "1,O\"Neil, A\",x\n2,b,c\n", 1),
+        (&[], "1,5\" disk\n\"2\",\"3\"\" \"\n", 1),
+        (&["--header", "-f", "b"], "a,b\n\"1, \"\"2\",3\"\n", 1),
+        (&["-d", ";"], "\"a\nb\";c\"\n", 1),
+    ] {
+        for command in [
+            &["dedup"][..],
+            &["check", "-v", "f.bloom"],
+            &["build", "-g", "g.bloom"],
+        ] {
+            let args = [command, &["--csv"], flags].concat();
+            let outcome = with_input(&here, &args, table);
+            assert!(outcome.stderr.contains(&warning(count)), "{outcome:?}");
+            outcome.success();
+        }
+    }
+    for (field, table) in [
+        // This field is behind those that are compared, and cannot move them.
+        ("1", "1,5\" disk\n"),
+        ("2", "\"1\",\"a \"\"b\"\", c\"\n2,b\n"),
+        ("1", "\"\"\"\"\n"),
+    ] {
+        let outcome = with_input(&here, &["dedup", "--csv", "-f", field], table);
+        assert!(!outcome.stderr.contains("warning"), "{outcome:?}");
+        assert_eq!(outcome.success(), table);
+    }
+}
+
+/// Readers of CSV skip empty lines in a table of several fields. In a list of one field each is a
+/// value.
+#[test]
+fn an_empty_line_in_a_table_has_no_field() {
+    let here = folder("csv-empty-lines");
+    fs::write(here.join("ban.csv"), "user,n\nann,1\n\n\r\n").unwrap();
+    fs::write(here.join("plain.csv"), "ann,1\nbob,2\n\n").unwrap();
+    let header = &["--csv", "--header"][..];
+    for (flags, list) in [(header, "ban.csv"), (&["--csv"], "plain.csv")] {
+        let args = [&["build", "-e", "1e-9"], flags, &["-f", "1", "ban", list]].concat();
+        let built = everbloom(&here, &args);
+        assert!(built.stderr.contains(" had no such field"), "{built:?}");
+        built.success();
+        let args = [&["check"], flags, &["-f", "1", "ban"]].concat();
+        let table = "user,n\n,5\n\nann,6\n";
+        let checked = with_input(&here, &args, table).success();
+        assert!(checked.ends_with("ann,6\n"), "{checked}");
+        assert!(!checked.contains(",5\n") && !checked.contains("\n\n"));
+    }
+    let dedup = |flags: &[&str], table: &str| {
+        let args = [&["dedup", "-q", "--csv", "-e", "1e-12"], flags].concat();
+        with_input(&here, &args, table).success()
+    };
+    let table = "a,b\n\n,1\n\n\n,2\nx,3\nx,4\n";
+    assert_eq!(dedup(&["-f", "1"], table), "a,b\n\n,1\n\n\nx,3\n");
+    assert_eq!(
+        dedup(&["--header", "-f", "1"], table),
+        "a,b\n\n,1\n\n\nx,3\n"
+    );
+    // The first record that is not empty says how many fields there are.
+    assert_eq!(dedup(&["-f", "1"], "\n\na,1\n\na,2\n"), "\n\na,1\n\n");
+    assert_eq!(dedup(&[], "a\n\nb\n\n\"a\"\n"), "a\n\nb\n");
+    // Until then it may be a table, however the lines arrive.
+    for piece in [1, 9] {
+        let mut command = Command::new(EVERBLOOM);
+        command.args(["dedup", "-q", "--csv"]);
+        let arrived = run_with_input(&mut command, move |stdin| {
+            for piece in b"\n\na\n\na\n\n".chunks(piece) {
+                stdin.write_all(piece)?;
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Ok(())
+        });
+        assert_eq!(arrived.success(), "\n\na\n\n", "{piece}");
+    }
+    assert_eq!(dedup(&[], "\"a,b\"\n\n\n\"\"\n"), "\"a,b\"\n\n");
+    assert_eq!(dedup(&["--header"], "a\n\nb\n\n"), "a\n\nb\n");
+    // Each input has its own.
+    fs::write(here.join("list"), "a\n\n\n").unwrap();
+    let args = ["dedup", "-q", "--csv", "-f", "1", "list", "plain.csv"];
+    assert_eq!(everbloom(&here, &args).success(), "a\n\nann,1\nbob,2\n\n");
+    // Also in chunks after the first.
+    let many: String = (0..60_000).map(|n| format!("{n},1\n\n")).collect();
+    assert!(dedup(&["-f", "1"], &many) == many);
+    let strict = with_input(&here, &["dedup", "--csv", "--strict"], "a,b\n\n");
+    refused(&strict, &["record 2 has no such field"]);
+    let none = with_input(&here, &["dedup", "--csv", "--header"], "a,b\n\n");
+    refused(&none, &["no record has a field of CSV with"]);
+}
+
+#[test]
+fn an_error_lists_few_names_and_no_byte_that_a_terminal_obeys() {
+    let here = folder("csv-long-header");
+    let long = format!("{}\n1\n", "x".repeat(600_000));
+    let many: Vec<_> = (0..1000).map(|number| format!("n{number}")).collect();
+    let many = format!("{}\n1\n", many.join(","));
+    let wild = "\u{1b}[2J,\"a\nb\",\u{e9}t\u{e9}\n1\n";
+    let umlauts = format!("{}\n1\n", "\u{e9}".repeat(5000));
+    fs::write(here.join("first"), "id,name\n1,x\n").unwrap();
+    for (table, texts) in [
+        (&*long, &["xxx... (1 in all)"][..]),
+        (&many, &["n0, n1, n2,", "n19... (1000 in all)"]),
+        (wild, &["\\u{1b}[2J, a\\nb, \u{e9}t\u{e9}"]),
+        (&umlauts, &["\u{e9}... (1 in all)"]),
+    ] {
+        let args = ["dedup", "-q", "--csv", "--header", "-f", "id"];
+        let unknown = with_input(&here, &args, table);
+        refused(&unknown, &[&["no field is called id"], texts].concat());
+        let args = [&args[..], &["first", "-"]].concat();
+        let unlike = with_input(&here, &args, table);
+        refused(&unlike, &[&["that of first is id, name"], texts].concat());
+        for Outcome { stderr, .. } in [unknown, unlike] {
+            assert!(stderr.len() < 400, "{stderr}");
+            assert!(!stderr.contains('\u{1b}') && stderr.lines().count() == 1);
+        }
+    }
 }
 
 #[test]
