@@ -348,11 +348,15 @@ fn an_empty_line_in_a_table_has_no_field() {
     assert_eq!(dedup(&["-f", "1"], "\n\na,1\n\na,2\n"), "\n\na,1\n\n");
     assert_eq!(dedup(&[], "a\n\nb\n\n\"a\"\n"), "a\n\nb\n");
     // Until then it may be a table, however the lines arrive.
+    let list = "\n\na\n\na\n\n";
+    fs::write(here.join("late"), list).unwrap();
+    let at_once = everbloom(&here, &["dedup", "-q", "--csv", "late"]);
+    assert_eq!(at_once.success(), "\n\na\n\n");
     for piece in [1, 9] {
         let mut command = Command::new(EVERBLOOM);
         command.args(["dedup", "-q", "--csv"]);
         let arrived = run_with_input(&mut command, move |stdin| {
-            for piece in b"\n\na\n\na\n\n".chunks(piece) {
+            for piece in list.as_bytes().chunks(piece) {
                 stdin.write_all(piece)?;
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
