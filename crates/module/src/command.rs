@@ -24,7 +24,6 @@ use crate::raw::context::{
 };
 use crate::raw::key::{Key, ReadKey};
 use crate::stored::Stored;
-use crate::watchlist;
 use crate::windows;
 
 /// As many arguments as most commands have, without an allocation.
@@ -153,7 +152,7 @@ fn replace(
         // In its place the value keeps the expiry of its key.
         stored.change(|held| *held = filter);
         windows::list(stored, || Some(call.place(name)));
-        watchlist::watch(stored, true, || Some(call.place(name)));
+        stored.watch(true, || Some(call.place(name)));
     } else if !key.set(new_stored(call, name, filter)) {
         return answers.reply(Reply::error("ERR the host did not take the filter"));
     }
@@ -173,7 +172,7 @@ fn replace(
 fn new_stored(call: Call<'_>, name: HostStr<'_>, filter: Filter) -> Stored {
     let mut stored = Stored::new(filter);
     windows::list(&mut stored, || Some(call.place(name)));
-    watchlist::watch(&mut stored, false, || Some(call.place(name)));
+    stored.watch(false, || Some(call.place(name)));
     stored
 }
 
@@ -322,7 +321,7 @@ fn write<F: Family>(
             windows::list(stored, || Some(call.place(name)));
             // A dump may bring any bits.
             let always = row.key_use == UPDATE;
-            watchlist::watch(stored, always, || Some(call.place(name)));
+            stored.watch(always, || Some(call.place(name)));
         }
     }
     let created = created.map(F::into);

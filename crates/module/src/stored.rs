@@ -4,7 +4,8 @@ use everbloom_commands::Filter;
 
 use crate::info::Counted;
 use crate::listing::Listing;
-use crate::watchlist::Watched;
+use crate::raw::context::Place;
+use crate::watchlist::{self, Watched};
 
 /// A filter that a key holds, and its part of what INFO counts.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(crate) struct Stored {
     /// Its entry in the list of [windows](crate::windows).
     pub(crate) listing: Listing,
     /// What the [list of INFO](crate::watchlist) knows of it.
-    pub(crate) watched: Watched,
+    watched: Watched,
 }
 
 impl Stored {
@@ -38,6 +39,13 @@ impl Stored {
         let result = work(&mut self.filter);
         self.counted.update(&self.filter);
         result
+    }
+
+    /// Looks at the filter for the list of INFO, if `always`, or if it is clearly fuller or emptier
+    /// than before.
+    #[inline]
+    pub(crate) fn watch<'k>(&mut self, always: bool, place: impl FnOnce() -> Option<Place<'k>>) {
+        watchlist::watch(&self.filter, &mut self.watched, always, place);
     }
 
     /// Lets an array be moved to another place in memory, which changes no count.

@@ -14,7 +14,6 @@ use crate::raw::context::{LogLevel, clients_decide, log_without_call};
 use crate::raw::data_type::{DataType, TYPES};
 use crate::raw::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
 use crate::stored::Stored;
-use crate::watchlist;
 use crate::windows;
 
 /// How many bytes are a unit of work when they are freed: a page.
@@ -49,7 +48,7 @@ impl DataType for Stored {
                 }
                 let mut stored = Stored::new(filter);
                 windows::list(&mut stored, || loader.place());
-                watchlist::watch(&mut stored, true, || loader.place());
+                stored.watch(true, || loader.place());
                 Some(stored)
             }
             Err(error) => {

@@ -14,7 +14,6 @@ use everbloom_commands::figures::{Figures, label};
 
 use crate::raw::context::Place;
 use crate::raw::entry::InfoWriter;
-use crate::stored::Stored;
 
 /// How many filters INFO names at most.
 const NAMED: usize = 20;
@@ -152,30 +151,31 @@ fn step(filter: &Filter) -> u8 {
 /// than before.
 #[inline]
 pub(crate) fn watch<'k>(
-    stored: &mut Stored,
+    filter: &Filter,
+    watched: &mut Watched,
     always: bool,
     place: impl FnOnce() -> Option<Place<'k>>,
 ) {
-    let step = step(stored.filter());
+    let step = step(filter);
     if always {
-        stored.watched.step = step;
-        look(stored, place);
-    } else if stored.watched.note(step) {
-        look(stored, place);
+        watched.step = step;
+        look(filter, watched, place);
+    } else if watched.note(step) {
+        look(filter, watched, place);
     }
 }
 
 #[inline(never)]
-fn look<'k>(stored: &mut Stored, place: impl FnOnce() -> Option<Place<'k>>) {
+fn look<'k>(filter: &Filter, watched: &mut Watched, place: impl FnOnce() -> Option<Place<'k>>) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    stored.watched.remove();
-    let figures = Figures::of(stored.filter(), BLOCKS);
-    let Some(state) = State::of(stored.filter(), &figures) else {
+    watched.remove();
+    let figures = Figures::of(filter, BLOCKS);
+    let Some(state) = State::of(filter, &figures) else {
         return;
     };
     let Some(place) = place() else {
         // The next change says it.
-        stored.watched.step = UNNAMED;
+        watched.step = UNNAMED;
         return;
     };
     let count = COUNT.fetch_add(1, Relaxed);
@@ -190,7 +190,7 @@ fn look<'k>(stored: &mut Stored, place: impl FnOnce() -> Option<Place<'k>>) {
     let mut list = list();
     let at = list.partition_point(|other| other.rank() <= entry.rank());
     if at < LISTED {
-        stored.watched.entry = Some(entry.number);
+        watched.entry = Some(entry.number);
         list.truncate(LISTED - 1);
         list.insert(at, entry);
     }

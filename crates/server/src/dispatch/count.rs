@@ -10,7 +10,7 @@ use std::sync::Arc;
 use everbloom_resp::Reply;
 use everbloom_store::keyspace::Footprint;
 
-use super::run::Keys;
+use super::keys::Keys;
 use crate::call::{Call, ChangeFn, CountFn, Done, LookUpFn, Outcome, Work};
 use crate::limits::KEYS_TOGETHER;
 use crate::locked::Locked;

@@ -9,6 +9,7 @@ use tracing::warn;
 
 use super::admission::{admit, is_queued, refuse};
 use super::executor::Executor;
+use super::keys::OwnKeys;
 use super::sinks::reserve_answers;
 use super::{pipeline, run, transaction};
 use crate::call::{Done, Finished, Handler, Outcome, Registered, Work};
@@ -181,7 +182,7 @@ fn run_admitted(
             let (mut call, mut answers) = executor.call(command, args);
             let outcome = match command.handler {
                 Handler::Exec => transaction::exec(&mut call, &mut answers).map(Outcome::Reply),
-                _ => run::run(&mut call, run::OwnKeys, &mut answers),
+                _ => run::run(&mut call, OwnKeys, &mut answers),
             };
             failed = answers.failed;
             if answers.lacks_memory {

@@ -11,6 +11,7 @@ use everbloom_resp::{Batch, Reply};
 use everbloom_store::clock::Now;
 use everbloom_store::replay::{Replay, ReplayError};
 
+use super::keys::OwnKeys;
 use super::{pipeline, run};
 use crate::call::{Call, Registered};
 use crate::clients::Client;
@@ -207,8 +208,7 @@ impl Replay for Replayer<'_> {
     fn run(&mut self, args: &[&[u8]]) -> Result<(), ReplayError> {
         let command = find(args)?;
         let mut failures = Failures::default();
-        if let Some(outcome) = run::run(&mut self.call(command, args), run::OwnKeys, &mut failures)
-        {
+        if let Some(outcome) = run::run(&mut self.call(command, args), OwnKeys, &mut failures) {
             failures.reply(outcome.into_reply());
         }
         // The commands after a bad SELECT would change the keys of another database.

@@ -15,6 +15,7 @@ use crate::call::{Done, Finished, Outcome, Registered};
 use crate::config::Settings;
 use crate::dispatch::execute::{Executed, execute};
 use crate::dispatch::executor::Executor;
+use crate::dispatch::keys::OwnKeys;
 use crate::dispatch::run;
 use crate::server::Server;
 use crate::session::Session;
@@ -69,7 +70,7 @@ impl Bench {
                 return call.command.wrong_arity().into();
             }
             let mut replies = Replies::default();
-            let outcome = run::run(call, run::OwnKeys, &mut replies);
+            let outcome = run::run(call, OwnKeys, &mut replies);
             let reply = outcome.map(Outcome::into_reply);
             reply.or(replies.into_last()).unwrap_or(Reply::Null)
         })
@@ -79,7 +80,7 @@ impl Bench {
     pub fn begin(&mut self, args: &[&[u8]]) -> Option<Outcome> {
         self.with_call(registry().find(args[0]).unwrap(), args, |call| {
             call.can_wait = true;
-            run::run(call, run::OwnKeys, &mut Replies::default())
+            run::run(call, OwnKeys, &mut Replies::default())
         })
     }
 

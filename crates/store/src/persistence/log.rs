@@ -27,8 +27,7 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use super::directory::{LogState, Persistence};
-use super::log_check::CheckedFiles;
-use super::log_writer::{Log, Writer};
+use super::log_writer::{CheckedFiles, Log, Writer};
 use super::syncing::Syncer;
 use crate::health::Cause;
 use crate::settings::Fsync;

@@ -9,19 +9,10 @@ use everbloom_files::aof::{FileInfo, Manifest, ReadManifestError};
 use everbloom_files::storage::FileStatus;
 
 use super::directory::{LogFiles, LogState, Persistence};
-use super::log_writer::Log;
+use super::log_writer::{CheckedFiles, Log};
 
 /// The time from one check to the next.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The AOF's files as they were at the last check.
-#[derive(Debug, Default)]
-pub(super) struct CheckedFiles {
-    /// The machine's uptime then.
-    at: Duration,
-    /// The manifest, if it named every file.
-    manifest: Option<FileStatus>,
-}
 
 impl CheckedFiles {
     /// Whether the next check is due at this uptime of the machine.

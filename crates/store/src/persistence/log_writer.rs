@@ -3,9 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use everbloom_files::storage::StorageFile;
+use everbloom_files::storage::{FileStatus, StorageFile};
 
-use super::log_check::CheckedFiles;
 use super::syncing::{Syncer, Syncs};
 use super::torn_end::{TornEnd, TornEndError};
 use crate::unwritten::Unwritten;
@@ -118,4 +117,13 @@ pub(super) struct Writer {
     pub(super) unwritten: Option<Unwritten>,
     /// The files on the disk.
     pub(super) checked: CheckedFiles,
+}
+
+/// The AOF's files as they were at the last check.
+#[derive(Debug, Default)]
+pub(super) struct CheckedFiles {
+    /// The machine's uptime then.
+    pub(super) at: Duration,
+    /// The manifest, if it named every file.
+    pub(super) manifest: Option<FileStatus>,
 }
