@@ -191,9 +191,10 @@ impl CsvKey {
         options
     }
 
-    /// Whether the key is one value as it is, which that of all fields may be.
+    /// Whether the key is one value as it is. All fields together are none, though a record may have
+    /// one only.
     pub(crate) fn is_one_value(&self) -> bool {
-        self.columns.len() <= 1
+        self.columns.len() == 1
     }
 }
 

@@ -161,11 +161,19 @@ fn a_filter_of_a_list_is_asked_for_any_one_field() {
     );
     assert_eq!(check(&["--json", ".a.\"b c\""], LINES).success(), LINES);
     assert_eq!(check(&["-0"], "ann\0cy\0").success(), "ann\0");
-    let several = check(&["-f", "1,2", "-d", ","], TABLE);
-    refused(
-        &several,
-        &["remembers whole lines", "compares --field 1,2 -d ,"],
-    );
+    for (options, name) in [
+        (&["-f", "1,2", "-d", ","][..], "--field 1,2 -d ,"),
+        (&["--csv"], "--csv"),
+        (&["--csv", "-f", "1,2"], "--csv --field 1,2"),
+    ] {
+        let compares = format!("compares {name}");
+        refused(
+            &check(options, TABLE),
+            &["remembers whole lines", &compares],
+        );
+    }
+    let outcome = check(&["--csv", "-f", "1"], TABLE);
+    assert_eq!(outcome.success(), "ann,ann@example.org\n");
 }
 
 /// Those of earlier versions and of programs: they are taken as they were, and remember from the
