@@ -209,8 +209,9 @@ fn given(args: &Args, file: &mut FilterFile) -> Result<(Option<Writable>, Select
     let (filter, selection) = match &args.like {
         Some(path) => {
             let (filter, selection) = empty_like(path)?;
-            let selection = args.records.agree(path.display(), &selection)?;
-            (Some(Writable::Own(filter)), selection)
+            let case = args.records.agree(path.display(), &selection)?.case;
+            let part = args.records.selection()?.part;
+            (Some(Writable::Own(filter)), Selection { part, case })
         }
         None if args.append => {
             let filter = filled(&args.filter, file)?;

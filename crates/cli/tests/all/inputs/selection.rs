@@ -176,6 +176,24 @@ fn a_filter_of_a_list_is_asked_for_any_one_field() {
     assert_eq!(outcome.success(), "ann,ann@example.org\n");
 }
 
+/// The parameters are taken from the other filter, and none of its records.
+#[test]
+fn a_filter_like_another_remembers_what_was_put_into_it() {
+    let here = folder("selection-like");
+    let list = ["build", "-q", "-c", "10", "list.bloom"];
+    with_input(&here, &list, "ann\n").success();
+    let like = ["build", "-q", "--like", "list.bloom", "like.bloom"];
+    let by_field = ["-f", "2", "-d", ","];
+    let args = [&like[..], &by_field].concat();
+    refused(&with_input(&here, &args, TABLE), &["remembers whole lines"]);
+    let args = [&args[..], &["--any-selection"]].concat();
+    with_input(&here, &args, TABLE).success();
+    let check =
+        |options: &[&str]| with_input(&here, &[&["check", "like.bloom"], options].concat(), TABLE);
+    refused(&check(&[]), &["like.bloom remembers --field 2 -d ,"]);
+    assert_eq!(check(&by_field).success(), TABLE);
+}
+
 /// Those of earlier versions and of programs: they are taken as they were, and remember from the
 /// next time on that they are saved.
 #[test]
