@@ -21,6 +21,17 @@ pub trait StorageFile: Write + Send + Debug {
     fn truncate(&mut self, len: u64) -> io::Result<()>;
     /// Which file this is, whatever name it has by now.
     fn status(&self) -> io::Result<FileStatus>;
+
+    /// [Truncates](StorageFile::truncate) the file. An error if it has fewer bytes: it would get
+    /// zeros behind them.
+    fn shorten(&mut self, len: u64) -> io::Result<()> {
+        let found = self.status()?.len;
+        if found < len {
+            let problem = format!("expected a file of at least {len} bytes, found {found}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        self.truncate(len)
+    }
 }
 
 /// Which file it is, and how long. Its names may change; its device and inode do not.

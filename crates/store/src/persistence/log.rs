@@ -205,10 +205,10 @@ impl Writer {
         fsync: Fsync,
     ) -> io::Result<()> {
         self.take_sync_results(shared, unwritten, fsync)?;
-        self.move_torn_end(shared, unwritten.is_last(), fsync)?;
         if unwritten.is_last() || self.checked.is_due(shared.store.machine.uptime()) {
             self.check_files(shared);
         }
+        self.move_torn_end(shared, unwritten.is_last(), fsync)?;
         while let Some(next) = unwritten.next() {
             match next {
                 // The base will hold all data before a new file.
@@ -298,6 +298,9 @@ impl Writer {
     /// From now on only a base that precedes the next file makes the log complete.
     fn lose(&mut self, shared: Shared<'_>, why: &str) {
         let why = format!("{why}, so the AOF is rewritten from memory first");
+        if let Some(log) = &mut self.log {
+            log.forget_torn_end();
+        }
         shared.persistence.lost.store(self.switches + 1, Relaxed);
         shared.trouble(Some(self.lost.get_or_insert(why).clone()));
     }
@@ -313,9 +316,7 @@ impl Writer {
     /// Checks the files of the log. If they are not as they were written, the log is lost, also with
     /// `always`: the data is in memory alone then, so the server must not end.
     fn check_files(&mut self, shared: Shared<'_>) {
-        // A torn end that is moved aside makes its file shorter.
-        let is_settled = |log: &&Log| self.lost.is_none() && !log.is_behind_torn_end();
-        if let Some(log) = self.log.as_ref().filter(is_settled)
+        if let Some(log) = self.log.as_ref().filter(|_| self.lost.is_none())
             && let Err(problem) = self.checked.check(shared.persistence, log)
         {
             self.lose(shared, &problem);

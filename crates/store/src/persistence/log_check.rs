@@ -35,7 +35,7 @@ impl CheckedFiles {
             return Ok(());
         };
         let checked = Self::check_current(persistence, current, log)
-            .and_then(|()| Self::check_earlier(persistence, &mut files))
+            .and_then(|()| Self::check_earlier(persistence, &mut files, log))
             .and_then(|()| self.check_manifest(persistence, &files));
         match checked {
             Err(Finding::Changed(what)) => Err(what),
@@ -43,7 +43,8 @@ impl CheckedFiles {
         }
     }
 
-    /// The file that is written must have its name, and exactly what was written.
+    /// The file that is written must have its name, and exactly what was written. More may be in it
+    /// after a write that failed, or while a torn end is.
     fn check_current(
         persistence: &Persistence,
         current: &FileInfo,
@@ -56,15 +57,17 @@ impl CheckedFiles {
             let what = format!("{name} was replaced by another file");
             return Err(Finding::Changed(what));
         }
-        match log.good_len() {
-            Some(len) => check_len(&name, len, written.len),
-            None => Ok(()),
-        }
+        let longer = log.may_be_longer(&name, true);
+        check_len(&name, log.len(), written.len, longer)
     }
 
     /// Files that are no longer written must have their lengths. Their inodes do not count: some
     /// file systems give a file that nobody has open another one.
-    fn check_earlier(persistence: &Persistence, files: &mut LogFiles) -> Result<(), Finding> {
+    fn check_earlier(
+        persistence: &Persistence,
+        files: &mut LogFiles,
+        log: &Log,
+    ) -> Result<(), Finding> {
         let LogFiles {
             manifest, lengths, ..
         } = files;
@@ -76,7 +79,7 @@ impl CheckedFiles {
             let found = status(persistence, &name)?.len;
             // Unknown only after a write that failed.
             let len = lengths.get(&file.name).copied().unwrap_or(found);
-            check_len(&name, len, found)?;
+            check_len(&name, len, found, log.may_be_longer(&name, false))?;
             checked.insert(file.name.clone(), len);
         }
         *lengths = checked;
@@ -144,8 +147,9 @@ fn finding(name: &str, error: &io::Error) -> Finding {
     }
 }
 
-fn check_len(name: &str, written: u64, found: u64) -> Result<(), Finding> {
-    match found == written {
+/// `longer` says whether the file may be longer than what was written.
+fn check_len(name: &str, written: u64, found: u64, longer: bool) -> Result<(), Finding> {
+    match found == written || longer && found > written {
         true => Ok(()),
         false => Err(Finding::Changed(format!(
             "{name} was changed: {written} bytes were written, and it has {found}"

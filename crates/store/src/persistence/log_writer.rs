@@ -66,13 +66,30 @@ impl Log {
         self.torn_end.is_some()
     }
 
+    /// Leaves the torn end where it is: nothing more is written to this file.
+    pub(super) fn forget_torn_end(&mut self) {
+        self.torn_end = None;
+    }
+
+    /// Whether this file of the AOF may be longer than what of it is known to be good. A torn end
+    /// may also be in the file before the current one.
+    pub(super) fn may_be_longer(&self, name: &str, is_current: bool) -> bool {
+        let torn_end = self.torn_end.as_ref();
+        is_current && self.torn || torn_end.is_some_and(|torn_end| torn_end.is_in(name))
+    }
+
+    /// How much of the file is known to be good.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// Writes all of `bytes`, or leaves nothing of them in the file.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.torn {
             if self.torn_end.is_some() {
                 return Err(io::Error::other("the torn end before it is still there"));
             }
-            self.file.truncate(self.len)?;
+            self.file.shorten(self.len)?;
             self.torn = false;
         }
         if let Err(error) = self.file.write_all(bytes) {
@@ -81,7 +98,7 @@ impl Log {
             self.unsynced = true;
             // Redis, too, removes a partial write on a full disk. If that fails, the next try
             // begins with it.
-            self.torn = self.file.truncate(self.len).is_err();
+            self.torn = self.file.shorten(self.len).is_err();
             return Err(error);
         }
         self.len += u64::try_from(bytes.len()).unwrap_or(0);

@@ -67,6 +67,11 @@ impl TornEnd {
         }
     }
 
+    /// Whether the bytes are in this file.
+    pub(super) fn is_in(&self, file: &str) -> bool {
+        self.file == file
+    }
+
     /// Moves the bytes to a new file beside. Returns the file that they were in, truncated and not
     /// synced. After a failure, which leaves nothing behind, further calls repeat the error until a
     /// new try is due, or `at_once` is wanted.
@@ -100,12 +105,12 @@ impl TornEnd {
 
     fn try_to_move_aside(&self) -> io::Result<Box<dyn StorageFile>> {
         let (torn, len) = self.storage.read_from(&self.file, self.start)?;
+        if len <= self.start {
+            // Somebody else has cut it off.
+            return self.truncate();
+        }
         let copy = self.free_name()?;
-        let truncated = self.copy(torn, &copy).and_then(|()| {
-            let mut file = self.storage.append(&self.file)?;
-            file.truncate(self.start)?;
-            Ok(file)
-        });
+        let truncated = self.copy(torn, &copy).and_then(|()| self.truncate());
         match &truncated {
             Ok(_) => warn!(
                 "{} had {len} bytes and has {} now, as aof-load-truncated says; the other {} are \
@@ -118,6 +123,13 @@ impl TornEnd {
             Err(_) => drop(self.storage.remove(&copy)),
         }
         truncated
+    }
+
+    /// The file without the bytes. An error if somebody else has cut off more than them.
+    fn truncate(&self) -> io::Result<Box<dyn StorageFile>> {
+        let mut file = self.storage.append(&self.file)?;
+        file.shorten(self.start)?;
+        Ok(file)
     }
 
     /// Writes the bytes that a reader gives to a new file.

@@ -5,13 +5,16 @@ use std::io::{self, Read};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
+use everbloom_files::storage::Storage;
 use everbloom_resp::encode_request;
 use everbloom_server::internals::{Replayer, registry};
 use everbloom_server::{Server, Settings};
 use everbloom_store::clock::Now;
 use everbloom_store::machine::{Machine, Running, System, Work};
+use everbloom_store::persistence::jobs::rewrite_in_background;
 use everbloom_store::persistence::{Persistence, load, log};
 use foldhash::quality::SeedableRandomState;
 
@@ -104,6 +107,20 @@ fn full_disk() -> CrashingDisk {
     disk
 }
 
+/// A server that has read the AOF of this disk and could not move its torn end aside.
+fn start_behind_torn_end(storage: Arc<dyn Storage>, machine: &Arc<Stopwatch>) -> Arc<Server> {
+    let mut settings = Settings::default();
+    settings.data.appendonly = true;
+    let persistence = Persistence::on_machine(storage, machine.clone(), &settings.data);
+    let server = Server::new(settings, 1, registry().len(), Some(persistence));
+    let store = &server.store;
+    let persistence = store.persistence().unwrap();
+    let loaded = load::load(store, persistence, &mut Replayer::new(&server)).unwrap();
+    log::begin(store, persistence, loaded);
+    assert!(!store.can_log());
+    server
+}
+
 #[test]
 fn the_tries_are_further_and_further_apart_and_read_the_torn_end_alone() {
     let (disk, machine) = (full_disk(), Arc::new(Stopwatch::default()));
@@ -112,19 +129,13 @@ fn the_tries_are_further_and_further_apart_and_read_the_torn_end_alone() {
         began: Arc::default(),
         read: Arc::default(),
     };
-    let mut settings = Settings::default();
-    settings.data.appendonly = true;
     let storage = Arc::new(Hooked {
         disk: disk.clone(),
         hooks: tries.clone(),
     });
-    let persistence = Persistence::on_machine(storage, machine.clone(), &settings.data);
-    let server = Server::new(settings, 1, registry().len(), Some(persistence));
+    let server = start_behind_torn_end(storage, &machine);
     let store = &server.store;
     let persistence = store.persistence().unwrap();
-    let loaded = load::load(store, persistence, &mut Replayer::new(&server)).unwrap();
-    log::begin(store, persistence, loaded);
-    assert!(!store.can_log());
 
     tries.read.store(0, Relaxed);
     while tries.began.lock().unwrap().len() < 9 {
@@ -143,4 +154,93 @@ fn the_tries_are_further_and_further_apart_and_read_the_torn_end_alone() {
     assert!(!log::write_waiting(store, persistence));
     assert_eq!(store.failure(), None);
     assert_eq!(disk.contents(COPY).unwrap(), TORN);
+}
+
+/// What somebody does to the file while its torn end waits for room.
+type Meddle = fn(&CrashingDisk);
+
+/// Cuts this many bytes off, in place.
+fn cut(disk: &CrashingDisk, bytes: usize) {
+    let len = disk.len(INCREMENT).unwrap() - bytes;
+    let mut file = disk.append(INCREMENT).unwrap();
+    file.truncate(len as u64).unwrap();
+}
+
+/// People are asked to make room, and told that `redis-check-aof --fix` cuts a torn end off.
+#[test]
+fn a_file_that_somebody_cuts_or_removes_before_its_torn_end_is_moved_is_written_again() {
+    let meddles: [(&str, Meddle); 3] = [
+        ("cut within what is whole", |disk| cut(disk, TORN.len() + 9)),
+        ("emptied", |disk| cut(disk, disk.len(INCREMENT).unwrap())),
+        ("removed", |disk| disk.remove(INCREMENT).unwrap()),
+    ];
+    for (name, meddle) in meddles {
+        let (disk, machine) = (full_disk(), Arc::new(Stopwatch::default()));
+        let server = start_behind_torn_end(Arc::new(disk.clone()), &machine);
+        let store = &server.store;
+        let persistence = store.persistence().unwrap();
+        meddle(&disk);
+        let len = disk.len(INCREMENT);
+        disk.heal();
+        for _ in 0..3 {
+            machine.sleep(Duration::from_secs(1));
+            assert!(log::write_waiting(store, persistence));
+        }
+        assert_eq!(disk.len(INCREMENT), len, "{name}: not made longer");
+        assert!(!store.can_log() && !persistence.log_holds_all(), "{name}");
+
+        rewrite_in_background(store).unwrap();
+        while persistence.is_busy() {
+            assert!(log::write_waiting(store, persistence));
+            thread::yield_now();
+        }
+        assert!(log::write_waiting(store, persistence));
+        assert!(store.can_log() && persistence.log_holds_all(), "{name}");
+    }
+}
+
+/// A torn end that somebody else has cut off is moved no more, and nothing else is amiss.
+#[test]
+fn a_torn_end_that_somebody_has_cut_off_is_gone() {
+    let (disk, machine) = (full_disk(), Arc::new(Stopwatch::default()));
+    let server = start_behind_torn_end(Arc::new(disk.clone()), &machine);
+    let store = &server.store;
+    let persistence = store.persistence().unwrap();
+    cut(&disk, TORN.len());
+    let len = disk.len(INCREMENT);
+    machine.sleep(Duration::from_secs(1));
+    assert!(log::write_waiting(store, persistence));
+    assert!(store.can_log() && persistence.log_holds_all());
+    assert_eq!(disk.len(INCREMENT), len);
+    assert_eq!(disk.contents(COPY), None);
+}
+
+/// Cuts the file within what is whole, once its torn end is being copied.
+#[derive(Debug)]
+struct Cutting(CrashingDisk);
+
+impl Hooks for Cutting {
+    fn creating(&self, name: &str) {
+        if name == COPY {
+            cut(&self.0, TORN.len() + 9);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_while_its_torn_end_is_copied_is_not_made_longer() {
+    let (disk, machine) = (full_disk(), Arc::new(Stopwatch::default()));
+    let len = disk.len(INCREMENT).unwrap();
+    disk.heal();
+    let storage = Arc::new(Hooked {
+        disk: disk.clone(),
+        hooks: Cutting(disk.clone()),
+    });
+    let server = start_behind_torn_end(storage, &machine);
+    let store = &server.store;
+    let persistence = store.persistence().unwrap();
+    machine.sleep(Duration::from_secs(1));
+    assert!(log::write_waiting(store, persistence));
+    assert!(!store.can_log() && !persistence.log_holds_all());
+    assert_eq!(disk.len(INCREMENT), Some(len - TORN.len() - 9));
 }

@@ -223,6 +223,31 @@ fn writes_are_refused_until_an_aof_without_its_file_is_rewritten() {
     });
 }
 
+/// A write that fails is cut off again. That must not make a file longer that somebody has emptied
+/// for its room: it would look as it was written.
+#[test]
+fn a_file_that_is_emptied_while_the_disk_is_full_is_noticed() {
+    let settings = || logging("unused".as_ref());
+    let disk = CrashingDisk::new();
+    let (running, mut client) = start_on(&disk, settings());
+    run(&mut client, &["SET a 1", "BF.ADD f x"]);
+    disk.fail_writes_after(0);
+    let mut waiting = Client::of(&running);
+    waiting.send(&["SET", "b", "2"]);
+    until(&mut client, "aof_last_write_status", "err");
+    disk.append(INCREMENT).unwrap().truncate(0).unwrap();
+    wait_for("the check", || {
+        client.error("SET c 3").contains("was changed")
+    });
+    assert_eq!(disk.len(INCREMENT), Some(0));
+    disk.heal();
+    assert_eq!(waiting.reply(), Reply::OK);
+    until(&mut client, "aof_last_write_status", "ok");
+    let before = digest(&mut client);
+    let (_killed, mut client) = start_on(&disk.after_kill(), settings());
+    assert_eq!(digest(&mut client), before);
+}
+
 /// Removes the file that is written, and puts one of a higher number there. Returns whether the
 /// process was killed at operation `n` of the disk after that.
 fn kill_during_the_rewrite(n: u64) -> bool {
