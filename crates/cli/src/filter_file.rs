@@ -283,17 +283,27 @@ impl FilterFile {
     /// filter, damaged or not. Others would lose more than what is built again.
     pub(crate) fn check_is_own(&mut self, sort: Sort) -> Result<(), Failure> {
         self.check_is_of(None)?;
-        let header = stable::read_header(&self.file).map_err(|error| self.unread(error))?;
-        let found = Sort::of_header(&header);
-        if !self.is_empty && found != sort {
-            let why = format!(
-                "{}, and the new one would be another; to keep it as it is, name another file, or \
-                 remove this one",
-                found.describe()
-            );
-            return Err(unusable(&self.path, why));
+        if self.is_empty {
+            return Ok(());
         }
-        Ok(())
+        let found = self.sort()?;
+        if found == sort {
+            return Ok(());
+        }
+        let why = format!(
+            "{}, and the new one would be another; to keep it as it is, name another file, or \
+             remove this one",
+            found.describe()
+        );
+        Err(unusable(&self.path, why))
+    }
+
+    /// The sort of the filter of ours that is there, damaged or not.
+    fn sort(&self) -> Result<Sort, Failure> {
+        let header = stable::read_header(&self.file).map_err(|error| self.unread(error))?;
+        let unknown = "is damaged, or of a newer everbloom, so nobody knows what sort of filter it \
+                       is; to keep it as it is, name another file, or remove this one";
+        Sort::of_header(&header).ok_or_else(|| unusable(&self.path, unknown))
     }
 
     /// Whether the file may be replaced by a filter of this program, without one of ours: it is
@@ -302,9 +312,9 @@ impl FilterFile {
         if self.is_empty {
             return Ok(());
         }
-        let header = stable::read_header(&self.file).map_err(|error| self.unread(error))?;
-        let is_own = !matches!(BloomFilter::from_bytes(&header), Err(BytesError::Magic));
-        if is_own && Sort::of_header(&header) == Sort::Cuckoo {
+        let start = stable::read_start(&self.file).map_err(|error| self.unread(error))?;
+        let is_own = !matches!(BloomFilter::from_bytes(&start), Err(BytesError::Magic));
+        if is_own && self.sort()? == Sort::Cuckoo {
             let why = format!(
                 "{}; to keep it as it is, name another file, or remove this one",
                 Sort::Cuckoo.describe()
@@ -325,10 +335,10 @@ impl FilterFile {
         match other::program(&self.file) {
             Ok(Some(program)) => Ok(program),
             Ok(None) => {
-                let header = stable::read_header(&self.file).unwrap_or_default();
+                let start = stable::read_start(&self.file).unwrap_or_default();
                 let packed =
                     |program| format!("is packed; unpack it with {program}, and name the result");
-                let why = match magic::format(&header) {
+                let why = match magic::format(&start) {
                     Some(Format::Packed(packing)) => packed(packing.program()),
                     Some(Format::Unread(Unread::Piped { through, .. })) => packed(through),
                     Some(Format::Unread(Unread::Text { what, .. })) => format!(

@@ -1,7 +1,18 @@
 //! The sorts of our own filters in files, as the header tells them.
 
-/// Where the header has the kind of the filter, in every version.
+use std::ops::RangeInclusive;
+
+/// What the header of a filter begins with: the magic, and the version as two bytes.
+const MAGIC: &[u8] = b"EVRBLOOM";
+
+/// The versions that a filter has. A note in front has another, and no kind.
+const VERSIONS: RangeInclusive<u16> = 1..=3;
+
+/// Where the header of these versions has the kind of the filter.
 const KIND_AT: usize = 10;
+
+/// The kind of a filter of fixed size.
+const FIXED: u8 = 1;
 
 /// The kind of a filter that grows or forgets.
 const LAYERS: u8 = 2;
@@ -25,14 +36,20 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    /// The sort of the filter with this header.
-    pub(crate) fn of_header(header: &[u8]) -> Sort {
+    /// The sort of the filter with this header. `None` when the header does not tell: it is damaged,
+    /// cut off, or of a later version.
+    pub(crate) fn of_header(header: &[u8]) -> Option<Sort> {
+        let version = header.strip_prefix(MAGIC)?.first_chunk()?;
+        if !VERSIONS.contains(&u16::from_le_bytes(*version)) {
+            return None;
+        }
         let has_window = header.get(OPTIONS_AT).is_some_and(|it| it & WINDOW != 0);
-        match header.get(KIND_AT) {
-            Some(&CUCKOO) => Sort::Cuckoo,
-            Some(&LAYERS) if has_window => Sort::Windowed,
-            Some(&LAYERS) => Sort::Growing,
-            _ => Sort::Fixed,
+        match *header.get(KIND_AT)? {
+            FIXED => Some(Sort::Fixed),
+            LAYERS if has_window => Some(Sort::Windowed),
+            LAYERS => Some(Sort::Growing),
+            CUCKOO => Some(Sort::Cuckoo),
+            _ => None,
         }
     }
 

@@ -14,6 +14,18 @@ const HEADER: u64 = 64;
 /// Where the header has the length of the whole.
 const LENGTH_AT: usize = 48;
 
+/// Where the version is, in every version.
+const VERSION_AT: usize = 8;
+
+/// The version of a note.
+const NOTED: u16 = 4;
+
+/// Where a note has the length of its text.
+const TEXT_LEN_AT: usize = 12;
+
+/// The bytes of a note before its text, and those of the checksum behind it.
+const AROUND_TEXT: u64 = 14 + 8;
+
 /// A filter of ours, of either type.
 #[derive(Debug)]
 pub(crate) enum OwnFilter {
@@ -73,15 +85,33 @@ fn read_filter(mut file: impl Read + Seek, start: u64, found: u64) -> Result<Own
     }
 }
 
-/// The first bytes of the filter, as many as a header has or the file. Those of the file if it has
-/// a note that is damaged.
-pub(crate) fn read_header(mut file: impl Read + Seek) -> io::Result<Vec<u8>> {
-    match read_note(&mut file) {
-        Err(ReadError::Io(error)) => return Err(error),
-        Err(ReadError::Bytes(_)) => file.rewind()?,
-        Ok(_) => {}
-    }
+/// The first bytes of the file, as many as a header has or the file.
+pub(crate) fn read_start(mut file: impl Read + Seek) -> io::Result<Vec<u8>> {
+    file.rewind()?;
     next_header(file)
+}
+
+/// The first bytes of the filter, behind a note if there is one. A damaged note is skipped, too: it
+/// tells its length, and a filter begins with its magic.
+pub(crate) fn read_header(mut file: impl Read + Seek) -> io::Result<Vec<u8>> {
+    let start = read_start(&mut file)?;
+    match note_len(&start) {
+        None => Ok(start),
+        Some(len) => {
+            file.seek(SeekFrom::Start(len))?;
+            next_header(file)
+        }
+    }
+}
+
+/// The length of the note that a file begins with, as these first bytes of it say.
+fn note_len(start: &[u8]) -> Option<u64> {
+    let field = |at: usize| start.get(at..).and_then(<[u8]>::first_chunk);
+    if field(VERSION_AT).copied().map(u16::from_le_bytes) != Some(NOTED) {
+        return None;
+    }
+    let text = field(TEXT_LEN_AT).map_or(0, |len| u64::from(u16::from_le_bytes(*len)));
+    Some((AROUND_TEXT + text).next_multiple_of(HEADER))
 }
 
 fn next_header(file: impl Read) -> io::Result<Vec<u8>> {

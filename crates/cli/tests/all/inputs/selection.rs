@@ -333,3 +333,45 @@ fn a_note_of_a_program_is_named() {
     fs::write(here.join("f.bloom"), damaged).unwrap();
     refused(&check(), &["f.bloom is damaged"]);
 }
+
+/// Its lines are nowhere else: only a filter that grows takes its place, and none does when nobody
+/// knows any more what is there.
+#[test]
+fn a_state_behind_a_damaged_note_is_not_replaced_by_a_filter_of_fixed_size() {
+    let here = folder("selection-damaged");
+    let dedup = ["dedup", "-q", "--state", "s.bloom"];
+    with_input(&here, &dedup, "a\nb\n").success();
+    let state = fs::read(here.join("s.bloom")).unwrap();
+    let build = |damaged: &[u8], options: &[&str]| {
+        fs::write(here.join("s.bloom"), damaged).unwrap();
+        let args = [&["build", "-q", "-c", "10", "s.bloom"], options].concat();
+        let outcome = with_input(&here, &args, "c\n");
+        (outcome, fs::read(here.join("s.bloom")).unwrap())
+    };
+    for index in (8..64).chain([64, 72, 74]) {
+        let mut damaged = state.clone();
+        damaged[index] ^= 0x40;
+        let (fixed, after) = build(&damaged, &[]);
+        refused(&fixed, &["s.bloom", "name another file"]);
+        assert!(after == damaged, "{index}");
+        let (growing, after) = build(&damaged, &["--growing"]);
+        // The version, and the length, behind which no filter begins; and the magic, the version
+        // and the kind of the filter.
+        if [8, 9, 12, 13, 64, 72, 74].contains(&index) {
+            refused(&growing, &["s.bloom", "is damaged", "remove this one"]);
+            assert!(after == damaged, "{index}");
+        } else {
+            assert_eq!(growing.success(), "", "{index}");
+        }
+    }
+    for len in [8, 12, 40, 64, 70] {
+        for options in [&[][..], &["--growing"]] {
+            let (outcome, after) = build(&state[..len], options);
+            refused(&outcome, &["s.bloom is damaged", "remove this one"]);
+            assert!(after == state[..len], "{len}");
+        }
+        let into = ["merge", "s.bloom", "g.bloom"];
+        with_input(&here, &["build", "-q", "-g", "g.bloom"], "a\n").success();
+        refused(&everbloom(&here, &into), &["s.bloom is damaged"]);
+    }
+}
