@@ -208,15 +208,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn given(args: &Args, file: &mut FilterFile) -> Result<(Option<Writable>, Selection), Failure> {
     let (filter, selection) = match &args.like {
         Some(path) => {
-            let (filter, selection) = empty_like(path)?;
-            let case = args.records.agree(path.display(), &selection)?.case;
+            let (filter, selection) = FilterFile::look(path)?;
+            let is_empty = filter.items() == 0;
+            let agreed = args.records.agree(path.display(), &selection, is_empty);
+            let (case, filter) = (agreed?.case, empty_like(filter)?);
             let part = args.records.selection()?.part;
             (Some(Writable::Own(filter)), Selection { part, case })
         }
         None if args.append => {
             let filter = filled(&args.filter, file)?;
-            let path = args.filter.display();
-            (Some(filter), args.records.agree(path, file.selection())?)
+            let is_empty = match &filter {
+                Writable::Own(filter) => filter.items() == 0,
+                Writable::Dcso(_) => check_case_of_dcso(args).map(|()| false)?,
+            };
+            let (path, selection) = (args.filter.display(), file.selection());
+            let selection = args.records.agree(path, selection, is_empty)?;
+            (Some(filter), selection)
         }
         None => (None, args.records.selection()?),
     };
@@ -228,17 +235,24 @@ fn given(args: &Args, file: &mut FilterFile) -> Result<(Option<Writable>, Select
 /// A filter of DCSO's has neither a layout nor a key, does not grow, and remembers nothing of its
 /// records.
 fn check_format(args: &Args) -> Result<(), Failure> {
-    if args.format == Format::Dcso && args.records.ignore_case {
-        return Err(Failure::other(
-            "a filter of DCSO's bloom cannot remember --ignore-case; leave it off, and build the \
-             filter of records in small letters, or of records in capital letters",
-        ));
+    if args.format == Format::Dcso {
+        check_case_of_dcso(args)?;
     }
     let is_own = args.growing || args.layout.is_some() || args.seed.is_some();
     if args.format == Format::Dcso && (is_own || args.like.is_some()) {
         return Err(Failure::other(
             "a filter of DCSO's bloom has a fixed size and no key; leave --growing, --layout, \
              --seed and --like off",
+        ));
+    }
+    Ok(())
+}
+
+fn check_case_of_dcso(args: &Args) -> Result<(), Failure> {
+    if args.records.ignore_case {
+        return Err(Failure::other(
+            "a filter of DCSO's bloom cannot remember --ignore-case; leave it off, and build the \
+             filter of records in small letters, or of records in capital letters",
         ));
     }
     Ok(())
@@ -349,14 +363,12 @@ fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
     Ok(filter)
 }
 
-fn empty_like(path: &Path) -> Result<(OwnFilter, Selection), Failure> {
-    let (filter, selection) = FilterFile::look(path)?;
+fn empty_like(filter: OwnFilter) -> Result<OwnFilter, Failure> {
     let made = match filter {
         OwnFilter::Fixed(filter) => filter.empty_like().map(OwnFilter::Fixed),
         OwnFilter::Growing(filter) => filter.empty_like().map(OwnFilter::from),
     };
-    let made = made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))?;
-    Ok((made, selection))
+    made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))
 }
 
 /// `bytes` are those of the file.

@@ -67,7 +67,8 @@ that each table has in another place. A filter that remembers nothing, as those 
 of programs and of servers, is asked for anything.
 
 A filter of `build --ignore-case` finds capital and small letters alike, with the flag or without.
-Another one cannot be asked with --ignore-case: it has capital letters as they were.
+Another one is not asked with --ignore-case: it has capital letters as they were. One that remembers
+nothing is, with --any-selection, for a list that is known to be in small letters.
 
 A filter of DCSO's bloom, such as CIRCL's hashlookup, is known by its content, and read where it is:
 let a `bloom insert` end first. A filter of Guava is what BloomFilter.writeTo wrote in Java. It does
@@ -88,7 +89,8 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (mut filter, selection) = FilterFile::look_at_any(&args.filter)?;
     let path = args.filter.display();
-    let selection = args.records.agree_to_look_up(path, &selection)?;
+    let is_empty = matches!(&filter, Found::Own(filter) if filter.items() == 0);
+    let case = args.records.agree_to_look_up(path, &selection, is_empty)?;
     let digest = match &filter {
         Found::Own(filter) => Digest::Hashes(filter.hasher(), false),
         Found::Other(_) => Digest::Keys,
@@ -106,9 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let own = Source::File(args.filter.clone());
     let inputs = sources.iter().chain([&own]);
     let mut output = prints.then(|| Output::stdout(inputs)).transpose()?;
-    let mut pipeline = args
-        .records
-        .start(&sources, selection.case, &digest, &shared)?;
+    let mut pipeline = args.records.start(&sources, case, &digest, &shared)?;
     let mut selected = 0;
     let (mut records, mut keyless, mut cut) = (0, 0, 0);
     let mut found = Vec::new();

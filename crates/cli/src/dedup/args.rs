@@ -99,8 +99,9 @@ can choose records that collide. A window depends on the time, with a seed or wi
 The file remembers what was compared: the field, the path, CSV, what is between fields, and whether
 records end with NUL. A run that compares something else is refused; --any-selection lets it go on,
 for values of one kind that each input has in another place. A file that remembers nothing, as those
-of earlier versions and of programs, takes any options, and remembers those of the first run that
-saves it.
+of earlier versions and of programs, takes any part of a record, and remembers that of the first run
+that saves it. It takes --ignore-case only with --any-selection, for items that are known to be in
+small letters.
 
 With --ignore-case, records that differ in capital and small letters only are repeats, in all
 languages (Unicode's simple case folding). Bytes that are no UTF-8 are compared as they are. A state

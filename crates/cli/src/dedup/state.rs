@@ -56,9 +56,9 @@ impl State {
             }
             if let Some(file) = &mut state.file {
                 state.filter = file.read()?;
-                if state.filter.is_some() {
-                    let name = format!("state {}", path.display());
-                    state.selection = args.records.agree(name, file.selection())?;
+                if let Some(filter) = &state.filter {
+                    let (name, is_empty) = (format!("state {}", path.display()), filter.is_empty());
+                    state.selection = args.records.agree(name, file.selection(), is_empty)?;
                 }
                 file.remember(state.selection.clone())?;
             }

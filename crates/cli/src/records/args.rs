@@ -111,44 +111,72 @@ impl RecordArgs {
     }
 
     /// What the filter of a file remembers after this run, which compares records with those that
-    /// are in it. Fails when they cannot be equal. `file` names it, and `filled` is what it remembers.
+    /// are in it. Fails when they cannot be equal. `file` names it, `filled` is what it remembers,
+    /// and one that `is_empty` has no items.
     pub(crate) fn agree(
         &self,
         file: impl Display,
         filled: &Selection,
+        is_empty: bool,
     ) -> Result<Selection, Failure> {
-        let own = self.selection()?;
-        if own.case == Case::Ignored && filled.case == Case::Kept {
-            return Err(Failure::Other(format!(
-                "{file} was made without --ignore-case, so it has capital letters as they were; \
-                 leave --ignore-case off, or make another one with it"
-            )));
-        }
-        let is_other = filled.part.is_some() && filled.part != own.part;
-        if is_other && !self.any_selection {
-            return Err(Failure::Other(format!(
-                "{file} remembers {filled}; this run compares {own}; give the options that it \
-                 remembers, or name another file, or give --any-selection if the values are of one \
-                 kind all the same"
-            )));
-        }
-        Ok(Selection {
-            part: filled.part.clone().or(own.part),
-            case: filled.case,
-        })
+        let case = self.agree_on_case(&file, filled, is_empty)?;
+        self.check_part(file, filled)?;
+        let part = filled.part.clone().or(self.selection()?.part);
+        Ok(Selection { part, case })
     }
 
-    /// The same for a run that only looks records up. A list is asked for any one field of a record.
+    /// The case for a run that only looks records up. A list is asked for any one field of a record.
     pub(crate) fn agree_to_look_up(
         &self,
         file: impl Display,
         filled: &Selection,
-    ) -> Result<Selection, Failure> {
-        let mut filled = filled.clone();
-        if filled.is_whole() && self.key_of()?.is_one_value() {
-            filled.part = None;
+        is_empty: bool,
+    ) -> Result<Case, Failure> {
+        let case = self.agree_on_case(&file, filled, is_empty)?;
+        if !filled.is_whole() || !self.key_of()?.is_one_value() {
+            self.check_part(file, filled)?;
         }
-        self.agree(file, &filled)
+        Ok(case)
+    }
+
+    /// Fails when the filter was filled with another part of the records.
+    fn check_part(&self, file: impl Display, filled: &Selection) -> Result<(), Failure> {
+        let own = self.selection()?;
+        if self.any_selection || filled.part.is_none() || filled.part == own.part {
+            return Ok(());
+        }
+        Err(Failure::Other(format!(
+            "{file} remembers {filled}; this run compares {own}; give the options that it \
+             remembers, or name another file, or give --any-selection if the values are of one \
+             kind all the same"
+        )))
+    }
+
+    /// Whether case is ignored: when the filter remembers it, or this run asks for it and the filter
+    /// has no items with capital letters.
+    fn agree_on_case(
+        &self,
+        file: impl Display,
+        filled: &Selection,
+        is_empty: bool,
+    ) -> Result<Case, Failure> {
+        if !self.ignore_case {
+            return Ok(filled.case);
+        }
+        let why = match filled {
+            filled if filled.case == Case::Ignored || is_empty => return Ok(Case::Ignored),
+            filled if filled.part.is_some() => {
+                "was made without --ignore-case, so it has capital letters as they were; leave \
+                 --ignore-case off, or make another one with it"
+            }
+            _ if self.any_selection => return Ok(Case::Ignored),
+            _ => {
+                "remembers nothing, so it may have capital letters as they were; leave \
+                 --ignore-case off, or make another one with it, or give --any-selection if all \
+                 that was put in is in small letters"
+            }
+        };
+        Err(Failure::Other(format!("{file} {why}")))
     }
 
     /// Begins to read the inputs.

@@ -62,29 +62,32 @@ fn a_filter_folds_without_being_told() {
 fn a_filter_that_does_not_fold_is_not_asked_to() {
     let here = folder("case-refused");
     with_input(&here, &["build", "-q", "-g", "f.bloom"], LIST).success();
-    let old = everbloom::ScalableBloomFilter::new(1000, 0.01).to_bytes();
-    fs::write(here.join("old.bloom"), old).unwrap();
+    let mut old = everbloom::ScalableBloomFilter::new(1000, 0.01);
+    old.insert("Root");
+    fs::write(here.join("old.bloom"), old.to_bytes()).unwrap();
     with_input(
         &here,
         &["build", "-q", "--format", "dcso", "-c", "5", "d.bloom"],
         LIST,
     )
     .success();
-    for filter in ["f.bloom", "old.bloom", "d.bloom"] {
-        for command in ["check", "build --append", "dedup --state"] {
-            if filter == "d.bloom" && command == "dedup --state" {
-                continue;
+    let f = ("f.bloom", "f.bloom was made without --ignore-case");
+    let old = ("old.bloom", "old.bloom remembers nothing");
+    let d = ("d.bloom", "d.bloom remembers nothing");
+    let unkept = ("d.bloom", "DCSO's bloom cannot remember --ignore-case");
+    for (command, refusals) in [
+        (&["check"][..], [f, old, d]),
+        (&["build", "--append"], [f, old, unkept]),
+        (&["dedup", "--state"], [f, old, f]),
+        (&["build", "x.bloom", "--like"], [f, old, f]),
+    ] {
+        for (filter, why) in refusals {
+            let args = [command, &[filter, "-i"]].concat();
+            refused(&with_input(&here, &args, LIST), &[why, "leave"]);
+            if filter == "f.bloom" || why == unkept.1 {
+                let args = [&args[..], &["--any-selection"]].concat();
+                refused(&with_input(&here, &args, LIST), &[why]);
             }
-            let words: Vec<_> = command
-                .split(' ')
-                .chain(["-i", "--any-selection"])
-                .collect();
-            let (first, rest) = words.split_at(words.len() - 2);
-            let args = [first, &[filter], rest].concat();
-            refused(
-                &with_input(&here, &args, LIST),
-                &[filter, "leave --ignore-case off"],
-            );
         }
     }
     let dcso = ["build", "-i", "--format", "dcso", "-c", "5", "e.bloom"];
@@ -181,4 +184,44 @@ fn what_cannot_remember_it_is_refused() {
         everbloom::ScalableBloomFilter::from_bytes(&bytes),
         Err(everbloom::bytes::BytesError::CriticalNote)
     );
+}
+
+/// Nobody knows how its items were put in, unless who runs it does.
+#[test]
+fn a_list_that_remembers_nothing_is_taken_for_small_letters_on_request() {
+    let here = folder("case-known");
+    let mut old = everbloom::ScalableBloomFilter::new(1000, 1e-9);
+    old.insert("admin");
+    let asked = ["-q", "-i", "--any-selection"];
+    for command in [&["dedup", "--state"][..], &["build", "--append"]] {
+        fs::write(here.join("old.bloom"), old.to_bytes()).unwrap();
+        let check = ["check", "-i", "--any-selection", "old.bloom"];
+        assert_eq!(with_input(&here, &check, "ADMIN\n").success(), "ADMIN\n");
+        let args = [command, &["old.bloom"], &asked].concat();
+        with_input(&here, &args, "Root\n").success();
+        let check = with_input(&here, &["check", "old.bloom"], "ADMIN\nROOT\nx\n");
+        assert_eq!(check.success(), "ADMIN\nROOT\n", "{command:?}");
+    }
+}
+
+#[test]
+fn a_filter_without_items_takes_the_case_of_the_run() {
+    let here = folder("case-empty");
+    let empty = everbloom::ScalableBloomFilter::new(1000, 1e-9).to_bytes();
+    with_input(&here, &["build", "-q", "-g", "-c", "9", "e.bloom"], "").success();
+    let saved = fs::read(here.join("e.bloom")).unwrap();
+    for bytes in [empty, saved] {
+        for command in [
+            &["dedup", "-q", "-i", "--state", "e.bloom"][..],
+            &["build", "-q", "-i", "--append", "e.bloom"],
+            &["build", "-q", "-i", "--like", "e.bloom", "e.bloom"],
+        ] {
+            fs::write(here.join("e.bloom"), &bytes).unwrap();
+            let check = with_input(&here, &["check", "-i", "e.bloom"], "Root\n");
+            assert_eq!(check.status.code(), Some(1), "{check:?}");
+            with_input(&here, command, "Root\n").success();
+            let check = with_input(&here, &["check", "e.bloom"], "ROOT\n");
+            assert_eq!(check.success(), "ROOT\n", "{command:?}");
+        }
+    }
 }
