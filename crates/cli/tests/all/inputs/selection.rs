@@ -328,10 +328,18 @@ fn a_note_of_a_program_is_named() {
             &["names, reversed", "use a newer one"],
         );
     }
-    let mut damaged = fs::read(here.join("f.bloom")).unwrap();
-    damaged[20] ^= 1;
-    fs::write(here.join("f.bloom"), damaged).unwrap();
-    refused(&check(), &["f.bloom is damaged"]);
+    let whole = fs::read(here.join("f.bloom")).unwrap();
+    let mut changed = whole.clone();
+    changed[20] ^= 1;
+    let mut zeroed = whole.clone();
+    zeroed[64..].fill(0);
+    let cut = |len: usize| whole[..len].to_vec();
+    for damaged in [changed, zeroed, cut(60), cut(64), cut(70), cut(100)] {
+        fs::write(here.join("f.bloom"), damaged).unwrap();
+        refused(&check(), &["f.bloom is damaged"]);
+        let dedup = with_input(&here, &["dedup", "--state", "f.bloom"], "a\n");
+        refused(&dedup, &["f.bloom is damaged"]);
+    }
 }
 
 /// Its lines are nowhere else: only a filter that grows takes its place, and none does when nobody

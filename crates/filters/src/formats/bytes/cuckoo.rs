@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::error::BytesError;
 use super::head::{checksum_of, end_record, padded, verify};
 use super::input::{Input, MAGIC, RECORD, VERSION, version};
+use super::note::NOTED;
 use crate::cuckoo::CuckooFilter;
 use crate::cuckoo::parts::CuckooParts;
 use crate::hash::murmur64a;
@@ -69,7 +70,7 @@ impl CuckooFilter {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
         match version(bytes)? {
             VERSION => {}
-            1 | 2 => return Err(BytesError::Kind),
+            1 | 2 | NOTED => return Err(BytesError::Kind),
             other => return Err(BytesError::Version(other)),
         }
         let mut input = Input(bytes);

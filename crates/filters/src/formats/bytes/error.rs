@@ -62,7 +62,8 @@ pub enum BytesError {
     /// A critical note is in front of the filter: items were changed before they were inserted, as
     /// the note says. [`Note::split`](super::Note::split) gives both.
     CriticalNote,
-    /// A byte that must be 0 is not, or a fixed filter has parts that none has.
+    /// A byte that must be 0 is not, a fixed filter has parts that none has, or no filter is behind a
+    /// note.
     Reserved,
 }
 

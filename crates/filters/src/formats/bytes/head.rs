@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::error::BytesError;
 use super::input::{Input, MAGIC, RECORD, VERSION, version};
-use super::note::{NOTED, Note};
+use super::note::{NOTED, Note, check_follower};
 use crate::bloom::layered::LayeredFilter;
 use crate::bloom::window::{Generation, MAX_GENERATIONS, Span, Window};
 use crate::formats::redisbloom::{Check, FilterParts, LayerParts, Options, PartsError};
@@ -90,6 +90,7 @@ impl Head {
             }
             note_len = note.len_of_bytes();
             fill(&mut record)?;
+            check_follower(&record)?;
         }
         let (mut head, count) = Head::of_header(&record)?;
         head.note_len = note_len;

@@ -134,9 +134,8 @@ impl Note {
     pub fn read_from(mut reader: impl Read) -> Result<(Option<Note>, impl Read), ReadError> {
         let mut record = first_record(&mut reader)?;
         let mut note = None;
-        if let Some(first) = record.first_chunk()
-            && version(first) == Ok(NOTED)
-        {
+        if version(&record)? == NOTED {
+            let first = record.first_chunk().ok_or(BytesError::Truncated)?;
             let fill = |place: &mut [u8]| reader.read_exact(place).map_err(ReadError::from);
             note = Some(Note::read_after(first, fill)?);
             record = first_record(&mut reader)?;
@@ -192,12 +191,16 @@ fn first_record(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(record)
 }
 
-/// Checks the version of the filter behind a note.
-fn check_follower(bytes: &[u8]) -> Result<(), BytesError> {
-    match version(bytes)? {
-        VERSION => Ok(()),
-        old @ (1 | 2) => Err(BytesError::Old(old)),
-        other => Err(BytesError::Version(other)),
+/// Checks the version of the filter behind a note. These are the bytes of no other file, so without
+/// the magic they are damaged.
+pub(super) fn check_follower(bytes: &[u8]) -> Result<(), BytesError> {
+    match version(bytes) {
+        Ok(VERSION) => Ok(()),
+        Ok(old @ (1 | 2)) => Err(BytesError::Old(old)),
+        Ok(other) => Err(BytesError::Version(other)),
+        Err(BytesError::Magic) if bytes.len() < MAGIC.len() => Err(BytesError::Truncated),
+        Err(BytesError::Magic) => Err(BytesError::Reserved),
+        Err(error) => Err(error),
     }
 }
 

@@ -115,6 +115,67 @@ fn damaged_notes_are_refused() {
     }
 }
 
+/// What `split` and `read_from` say of these bytes, which is one thing.
+#[track_caller]
+fn error_of(bytes: &[u8]) -> Option<BytesError> {
+    let error = Note::split(bytes).err();
+    let read = match Note::read_from(bytes) {
+        Ok(_) => None,
+        Err(ReadError::Bytes(error)) => Some(error),
+        Err(ReadError::Io(error)) => panic!("{error}"),
+    };
+    assert_eq!(error, read);
+    error
+}
+
+#[test]
+fn a_reader_is_refused_as_bytes_are() {
+    for (bytes, expected) in [
+        (&b""[..], BytesError::Magic),
+        (b"EVRBLOO", BytesError::Magic),
+        (&[7; 100], BytesError::Magic),
+        (b"EVRBLOOM", BytesError::Truncated),
+        (b"EVRBLOOM\x03", BytesError::Truncated),
+        (&NOTED[..10], BytesError::Truncated),
+        (&NOTED[..63], BytesError::Truncated),
+        (&NOTED[..64], BytesError::Truncated),
+        (&NOTED[..127], BytesError::Truncated),
+    ] {
+        assert_eq!(error_of(bytes), Some(expected), "{bytes:?}");
+    }
+    assert_eq!(error_of(b"EVRBLOOM\x03\0"), None);
+    assert_eq!(error_of(NOTED), None);
+}
+
+/// Whoever wrote a note wrote a filter behind it, so what is there is no other file.
+#[test]
+fn what_is_no_filter_behind_a_note_is_damage() {
+    let [(filter, _), ..] = golden();
+    let note = note("folded").to_bytes();
+    let plain = filter.to_bytes();
+    for len in 0..10 {
+        let bytes = [&note[..], &plain[..len]].concat();
+        assert_eq!(error_of(&bytes), Some(BytesError::Truncated), "{len}");
+        assert_eq!(filter.read(&bytes), Err(BytesError::Truncated), "{len}");
+    }
+    let zeros = vec![0; plain.len()];
+    let mut flipped = plain;
+    flipped[3] ^= 1;
+    for behind in [zeros, flipped] {
+        let bytes = [&note[..], &behind].concat();
+        assert_eq!(error_of(&bytes), Some(BytesError::Reserved));
+        assert_eq!(filter.read(&bytes), Err(BytesError::Reserved));
+        assert_eq!(BloomView::new(&bytes).err(), Some(BytesError::Reserved));
+    }
+}
+
+/// Notes are in front of Bloom filters only.
+#[test]
+fn a_cuckoo_filter_has_no_note() {
+    let found = everbloom::CuckooFilter::from_bytes(NOTED);
+    assert_eq!(found, Err(BytesError::Kind));
+}
+
 #[test]
 fn what_is_never_written_is_refused() {
     let [(filter, _), ..] = golden();
