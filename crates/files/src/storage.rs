@@ -105,6 +105,18 @@ pub trait Storage: Send + Sync + Debug {
         }
     }
 
+    /// The first name of this beginning and a number that no file has.
+    fn free_name(&self, beginning: &str) -> io::Result<String> {
+        let mut number = 1;
+        loop {
+            let name = format!("{beginning}{number}");
+            if !self.exists(&name)? {
+                return Ok(name);
+            }
+            number += 1;
+        }
+    }
+
     /// Puts `bytes` under `name` so that a crash leaves either the old file or the new one. A
     /// failure before the name is replaced leaves nothing behind.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {

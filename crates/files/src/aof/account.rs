@@ -57,6 +57,18 @@ impl Manifest {
             .collect())
     }
 
+    /// Whether a file without a line may be a part of the log.
+    pub fn may_need(&self, stray: &FileInfo, names: &Names) -> bool {
+        match names.numbered(&stray.name) {
+            Some((Part::Base, _)) => self.base.is_none(),
+            Some((Part::Increment, seq)) => {
+                let first = self.increments.first();
+                first.is_none_or(|first| first.seq <= seq)
+            }
+            None => false,
+        }
+    }
+
     /// Lists files of a log that is being begun: the next base, the next increment, and those that
     /// an earlier attempt has left behind.
     pub fn announce(
@@ -102,9 +114,7 @@ fn checked(
         let path = names.path(&stray);
         if announced.lines().any(|name| name == stray.name) {
             manifest.history.push(stray);
-        } else if may_hold_data(&manifest, names, &stray)
-            && storage.read(&path).map_err(failed)?.1 > 0
-        {
+        } else if manifest.may_need(&stray, names) && storage.read(&path).map_err(failed)?.1 > 0 {
             return Err(ReadManifestError::Unnamed {
                 manifest: names.manifest(),
                 file: path,
@@ -122,18 +132,6 @@ fn announced(storage: &dyn Storage, names: &Names) -> io::Result<Option<String>>
         found => found?.0.take(MAX_LIST_BYTES).read_to_string(&mut list)?,
     };
     Ok(Some(list))
-}
-
-/// Whether a file without a line may be a part of the log.
-fn may_hold_data(manifest: &Manifest, names: &Names, stray: &FileInfo) -> bool {
-    match names.numbered(&stray.name) {
-        Some((Part::Base, _)) => manifest.base.is_none(),
-        Some((Part::Increment, seq)) => {
-            let first = manifest.increments.first();
-            first.is_none_or(|first| first.seq <= seq)
-        }
-        None => false,
-    }
 }
 
 /// A file of the history that nothing has replaced. A rewrite makes a base history together with

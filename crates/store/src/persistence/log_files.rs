@@ -33,11 +33,13 @@ impl Persistence {
     /// Puts a new base in place, under the log's name in the manifest from now on.
     pub(super) fn install_base(&self, from: &str, bytes: u64, follows: Follows) -> io::Result<()> {
         let mut log = self.log.lock();
+        let numbered = self.with_strays(log.manifest.clone())?;
         if log.manifest.base.is_none() && !log.announced {
-            self.announce(&mut log, &[])?;
+            numbered.announce(&[], &*self.storage, &self.names)?;
+            log.announced = true;
         }
-        let base = log.manifest.next_base(&self.names, BaseFormat::Rdb);
-        let mut next = self.with_strays(log.manifest.after_rewrite(base.clone()))?;
+        let base = numbered.next_base(&self.names, BaseFormat::Rdb);
+        let mut next = log.manifest.after_rewrite(base.clone());
         self.storage.rename(from, &self.names.path(&base))?;
         self.storage.sync_dir(self.names.dir())?;
         if follows == Follows::Nothing {
@@ -60,6 +62,11 @@ impl Persistence {
             Follows::Nothing => 0,
         };
         self.figures.log_size.store(bytes + since, Relaxed);
+        if self.is_lost()
+            && let Err(problem) = self.move_strays_aside(&log.manifest)
+        {
+            warn!("files that somebody else has put beside the log are still there: {problem}");
+        }
         // The new log is already valid. Any leftovers are removed with the next.
         let removed = self.remove_history(&mut log.manifest);
         if let Err(problem) = removed.and_then(|()| self.end_announcement(&mut log)) {
@@ -79,15 +86,34 @@ impl Persistence {
         None
     }
 
-    /// The manifest, and if the log is lost, with further history: numbered files that nobody names.
-    /// Somebody else has put them there, and the next start would take them for files whose lines
-    /// are missing.
+    /// The manifest, and if the log is lost, with further history for the sake of its numbers: the
+    /// next file's must be above those of numbered files that nobody names. Somebody else has put
+    /// them there.
     fn with_strays(&self, mut manifest: Manifest) -> io::Result<Manifest> {
         if self.is_lost() {
             let strays = manifest.strays(&*self.storage, &self.names)?;
             manifest.history.extend(strays);
         }
         Ok(manifest)
+    }
+
+    /// Renames files that somebody else has put beside this log, so that nobody takes them for its
+    /// own: they may be all that is left of something. An increment that a start would miss stays.
+    fn move_strays_aside(&self, manifest: &Manifest) -> io::Result<()> {
+        for stray in manifest.strays(&*self.storage, &self.names)? {
+            if manifest.may_need(&stray, &self.names) {
+                continue;
+            }
+            let path = self.names.path(&stray);
+            if self.storage.status(&path)?.len == 0 {
+                self.storage.remove(&path)?;
+                continue;
+            }
+            let aside = self.storage.free_name(&format!("{path}.stray-"))?;
+            self.storage.rename(&path, &aside)?;
+            warn!("{path} is not of this log, and was renamed to {aside}");
+        }
+        self.storage.sync_dir(self.names.dir())
     }
 
     /// Lists the files of a log that is being begun, before they exist, and those that an earlier
@@ -268,7 +294,6 @@ impl Persistence {
     /// is known.
     pub(super) fn next_file(&self, finished: Option<u64>) -> io::Result<Box<dyn StorageFile>> {
         let mut log = self.log.lock();
-        // Strays become history with the next base. The number must be above theirs already.
         let numbered = self.with_strays(log.manifest.clone())?;
         let info = numbered.next_increment(&self.names);
         let next = Manifest {

@@ -109,7 +109,7 @@ impl TornEnd {
             // Somebody else has cut it off.
             return self.truncate();
         }
-        let copy = self.free_name()?;
+        let copy = self.storage.free_name(&format!("{}.cut-", self.file))?;
         let truncated = self.copy(torn, &copy).and_then(|()| self.truncate());
         match &truncated {
             Ok(_) => warn!(
@@ -138,17 +138,5 @@ impl TornEnd {
         io::copy(&mut from, &mut copy)?;
         copy.sync()?;
         self.storage.sync_dir(parent(to))
-    }
-
-    /// The first name for the copy that no file has.
-    fn free_name(&self) -> io::Result<String> {
-        let mut number = 1;
-        loop {
-            let name = format!("{}.cut-{number}", self.file);
-            if !self.storage.exists(&name)? {
-                return Ok(name);
-            }
-            number += 1;
-        }
     }
 }
