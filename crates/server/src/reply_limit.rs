@@ -14,8 +14,8 @@ pub const REPLY_TOO_LARGE: &str = "ERR the reply would be larger than client-out
 /// count its first buffer, which has this size.
 pub const UNLIMITED_REPLY_BYTES: usize = 16 << 10;
 
-/// The most bytes of a reply that is one value.
-pub fn of_value(settings: &Settings) -> u64 {
+/// The most bytes of one reply, encoded.
+pub fn of_one(settings: &Settings) -> u64 {
     let hard = match settings.client_output_buffer_limit.normal.hard {
         0 => u64::MAX,
         most => most.max(UNLIMITED_REPLY_BYTES) as u64,
@@ -27,7 +27,26 @@ pub fn of_value(settings: &Settings) -> u64 {
 /// The most bytes of a reply that is a list of any number of values: also a part of the free memory,
 /// because a short request may name the same value a million times.
 pub fn of_list(server: &Server, settings: &Settings) -> u64 {
-    of_value(settings).min(part_of(server.free_memory(settings)))
+    of_one(settings).min(part_of(server.free_memory(settings)))
+}
+
+/// The most bytes of an array in one reply of SCANDUMP, and always one: LOADCHUNK must be able to
+/// take them.
+pub fn of_piece(settings: &Settings) -> u64 {
+    const FRAMING: u64 = 64;
+    let reply = of_one(settings).saturating_sub(FRAMING);
+    reply.min(settings.proto_max_bulk_len as u64).max(1)
+}
+
+/// The most bytes of a string whose reply has at most this many bytes.
+pub fn string_within(reply_bytes: u64) -> u64 {
+    reply_bytes.saturating_sub(string_framing(reply_bytes))
+}
+
+/// The bytes around a string of this length in a reply.
+fn string_framing(bytes: u64) -> u64 {
+    let digits = bytes.checked_ilog10().unwrap_or(0) + 1;
+    u64::from(digits) + "$\r\n\r\n".len() as u64
 }
 
 fn part_of(free: u64) -> u64 {
@@ -37,9 +56,10 @@ fn part_of(free: u64) -> u64 {
 }
 
 impl Call<'_> {
-    /// Refuses a command whose reply, a value, would have so many bytes.
-    pub fn check_value_reply(&self, bytes: u64) -> Result<(), Reply> {
-        check(bytes, of_value(self.settings))
+    /// Refuses a command whose reply, a string of this length, would be too large.
+    pub fn check_string_reply(&self, bytes: u64) -> Result<(), Reply> {
+        let encoded = bytes.saturating_add(string_framing(bytes));
+        check(encoded, of_one(self.settings))
     }
 
     /// Refuses a command whose reply, a list, would have so many bytes beside the earlier replies of
@@ -60,15 +80,31 @@ fn check(bytes: u64, most: u64) -> Result<(), Reply> {
 
 #[cfg(test)]
 mod tests {
+    use everbloom_resp::encode::encode_bulk_len;
+
     use super::*;
 
     #[test]
     fn a_small_reply_is_within_any_limit_of_the_output() {
         let mut settings = Settings::default();
         settings.client_output_buffer_limit.normal.hard = 1000;
-        assert_eq!(of_value(&settings), 16 << 10);
+        assert_eq!(of_one(&settings), 16 << 10);
         settings.client_output_buffer_limit.normal.hard = 20_000;
-        assert_eq!(of_value(&settings), 20_000);
+        assert_eq!(of_one(&settings), 20_000);
+    }
+
+    #[test]
+    fn the_framing_of_a_string_counts() {
+        for bytes in [0, 9, 10, 16_374, 16_375, 99_999, 100_000] {
+            let mut encoded = Vec::new();
+            encode_bulk_len(bytes, &mut encoded);
+            let expected = encoded.len() as u64 + 2;
+            assert_eq!(string_framing(bytes as u64), expected, "{bytes}");
+        }
+        for (reply_bytes, string) in [(0, 0), (5, 0), (6, 0), (7, 1), (16 << 10, 16_374)] {
+            assert_eq!(string_within(reply_bytes), string, "{reply_bytes}");
+        }
+        assert_eq!(string_within(u64::MAX), u64::MAX - 25);
     }
 
     #[test]

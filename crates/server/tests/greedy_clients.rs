@@ -485,7 +485,6 @@ fn a_value_over_the_hard_limit_is_refused_before_it_is_copied() {
         "SET large short GET",
         "GETDEL large",
         "GETEX large",
-        "BF.SCANDUMP filter 1",
     ] {
         let refused = client.line(line);
         let refused = refused.as_error().unwrap_or("it is answered");
@@ -496,7 +495,37 @@ fn a_value_over_the_hard_limit_is_refused_before_it_is_copied() {
     }
     // The payload of zeros is short.
     assert!(client.line("DUMP filter").as_bytes().is_some());
+    // A piece of a filter is as long as the limit allows.
+    let piece = client.line("BF.SCANDUMP filter 1").into_elements().unwrap();
+    assert_eq!(piece[1].as_bytes().map(<[u8]>::len), Some((2 << 20) - 64));
     assert_eq!(client.number("STRLEN large"), 3_000_000);
+}
+
+/// The connection goes on: what is refused is not sent.
+#[test]
+fn a_string_whose_framing_is_over_the_limit_is_refused_with_an_error() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    client.ok("BF.RESERVE filter 0.01 1000000");
+    for (hard, allowed) in [(1000, (16 << 10) - 10), (50_000, 50_000 - 10)] {
+        let limit = format!("normal {hard} 0 0");
+        client.call(&["CONFIG", "SET", "client-output-buffer-limit", &limit]);
+        for len in allowed - 2..allowed + 20 {
+            let bytes = vec![b'x'; len];
+            client.call(&[&b"SET"[..], b"large", &bytes]);
+            for line in [
+                "GET large",
+                "GETRANGE large 0 -1",
+                "SET large short KEEPTTL GET",
+            ] {
+                let reply = client.line(line);
+                let is_refused = reply.is_error();
+                assert_eq!(is_refused, len > allowed, "{line}: {len} bytes at {hard}");
+            }
+        }
+        assert!(!client.line("BF.SCANDUMP filter 1").is_error());
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::{count, value};
 use crate::call::{Call, Done, Handler, Outcome, Rest, Selected, Work};
 use crate::locked::Locked;
 use crate::native::large;
+use crate::reply_limit;
 use crate::server::Server;
 use crate::slot::{Stored, any_slot};
 
@@ -38,7 +39,8 @@ pub fn run(call: &mut Call<'_>, keys: impl Keys, answers: &mut dyn Answers) -> O
         Handler::Filter(Function::Cuckoo(action)) => return run_on(call, action, keys, answers),
         Handler::Text(action) => return run_on(call, action, keys, answers),
         Handler::Filter(Function::Scan(function)) => {
-            keys.read(call, |view| large::read(call, view, piece(function)))
+            let most = reply_limit::of_piece(call.settings);
+            keys.read(call, |view| large::read(call, view, piece(function, most)))
         }
         Handler::Filter(Function::Replace {
             function,
@@ -137,15 +139,23 @@ fn wait_while_held(server: &Server, db: usize, key: &[u8]) {
     }
 }
 
-/// Selects a piece of a filter.
+/// Selects a piece of a filter: at most these bytes, so that a filter can be read whatever the
+/// limits are. An iterator is the number of a byte, so the next piece begins where this one ends.
 fn piece(
     function: ScanFn,
+    most: u64,
 ) -> impl Fn(&[&[u8]], Option<&Value>) -> Result<Selected, Reply> + Send + 'static {
     move |request, value| {
         let Piece { next, content } = function(request, any_slot(value))?;
         Ok(match content {
             Content::Made(made) => Selected::Reply(Reply::Array(vec![Reply::Integer(next), made])),
-            Content::Bytes(part) => Selected::Bytes(Some(next), part),
+            Content::Bytes(part) => {
+                let cut = (part.end - part.start).saturating_sub(most);
+                Selected::Bytes(
+                    Some(next.saturating_sub_unsigned(cut)),
+                    part.start..part.end - cut,
+                )
+            }
         })
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use everbloom::host::LayeredFilter;
 use everbloom_commands::bf::replace::Replaced;
 use everbloom_commands::table::ReplaceFn;
-use everbloom_commands::{CommandError, Context, Filter};
+use everbloom_commands::{CommandError, Context, Filter, FilterKind};
 use everbloom_files::rdb::payload::{self, DumpError, RestoreError};
 use everbloom_files::{OutOfMemory, Outline, Value};
 use everbloom_resp::Reply;
@@ -44,7 +44,7 @@ pub fn read(
     };
     // A payload may be much shorter than the value: its own limit ends it.
     if let Selected::Bytes(..) = selected {
-        call.check_value_reply(bytes)?;
+        call.check_string_reply(bytes)?;
     }
     if call.leaves(bytes) {
         let source = Source::new(call, name);
@@ -392,8 +392,15 @@ impl Making {
     }
 }
 
-/// What a client may do whose payload is refused.
-const IN_PIECES: &str = "BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces";
+/// What a client may do whose payload of a filter is refused.
+fn in_pieces(kind: FilterKind) -> &'static str {
+    match kind {
+        FilterKind::Bloom(_) | FilterKind::Valkey => {
+            "BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"
+        }
+        FilterKind::Cuckoo => "CF.SCANDUMP and CF.LOADCHUNK move a filter in pieces",
+    }
+}
 
 /// How payloads are made.
 #[derive(Clone, Copy)]
@@ -408,7 +415,8 @@ struct Payloads {
 impl Payloads {
     fn of(call: &Call<'_>) -> Self {
         let longest = call.settings.proto_max_bulk_len;
-        let most = usize::try_from(reply_limit::of_value(call.settings)).unwrap_or(usize::MAX);
+        let most = reply_limit::string_within(reply_limit::of_one(call.settings));
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
         Payloads {
             compression: call.settings.data.rdbcompression,
             longest,
@@ -418,7 +426,13 @@ impl Payloads {
 
     fn of_value(self, value: &Value) -> Result<Vec<u8>, Reply> {
         let made = payload::dump(value, self.compression, self.most);
-        made.map_err(|problem| self.refusal(problem, matches!(value, Value::Filter(_))))
+        made.map_err(|problem| {
+            let kind = match value {
+                Value::Text(_) => None,
+                Value::Filter(filter) => Some(filter.kind()),
+            };
+            self.refusal(problem, kind)
+        })
     }
 
     fn of_pieces(
@@ -427,23 +441,30 @@ impl Payloads {
         next: impl FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<Vec<u8>, Reply> {
         let made = payload::dump_in_pieces(outline, self.compression, self.most, next);
-        made.map_err(|problem| self.refusal(problem, matches!(outline, Outline::Filter(_))))
+        made.map_err(|problem| {
+            let kind = match outline {
+                Outline::Text(_) => None,
+                Outline::Filter(parts) => Some(parts.kind()),
+            };
+            self.refusal(problem, kind)
+        })
     }
 
-    fn refusal(self, problem: DumpError, is_filter: bool) -> Reply {
-        match problem {
-            DumpError::TooLong if self.most < self.longest && is_filter => {
-                Reply::error(format!("{REPLY_TOO_LARGE}; {IN_PIECES}"))
+    /// The refusal of a payload: of a filter of that kind, or of a string.
+    fn refusal(self, problem: DumpError, kind: Option<FilterKind>) -> Reply {
+        match (problem, kind.map(in_pieces)) {
+            (DumpError::TooLong, Some(in_pieces)) if self.most < self.longest => {
+                Reply::error(format!("{REPLY_TOO_LARGE}; {in_pieces}"))
             }
-            DumpError::TooLong if self.most < self.longest => Reply::error(REPLY_TOO_LARGE),
-            DumpError::TooLong if is_filter => Reply::error(format!(
+            (DumpError::TooLong, None) if self.most < self.longest => Reply::error(REPLY_TOO_LARGE),
+            (DumpError::TooLong, Some(in_pieces)) => Reply::error(format!(
                 "ERR the payload would be longer than proto-max-bulk-len ({} bytes), so that no \
-                 RESTORE could take it; {IN_PIECES}",
+                 RESTORE could take it; {in_pieces}",
                 self.longest
             )),
-            DumpError::TooLong => error::string_too_long(),
-            DumpError::OutOfMemory => Reply::error(format!("ERR {problem}")),
-            DumpError::Incomplete => incomplete(),
+            (DumpError::TooLong, None) => error::string_too_long(),
+            (DumpError::OutOfMemory, _) => Reply::error(format!("ERR {problem}")),
+            (DumpError::Incomplete, _) => incomplete(),
         }
     }
 }

@@ -262,6 +262,8 @@ mod tests {
     use everbloom::redisbloom::CuckooParts;
     use everbloom_commands::Filter;
     use everbloom_files::rdb::payload::DumpError;
+    use everbloom_resp::Protocol;
+    use everbloom_resp::encode::encode;
 
     #[test]
     fn a_value_dumped_is_restored_with_its_expiry() {
@@ -329,6 +331,39 @@ mod tests {
         let text = refused.as_error().unwrap();
         assert!(text.contains("client-output-buffer-limit"), "{text}");
         assert!(text.ends_with("BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"));
+        // It leads to the end of the filter.
+        let (mut iterator, mut pieces) = (0, 0);
+        loop {
+            let scan = format!("BF.SCANDUMP full {iterator}");
+            let reply = bench.run(&scan).into_elements().expect(&scan);
+            let [Reply::Integer(next), Reply::Bulk(piece)] = &reply[..] else {
+                panic!("{scan}");
+            };
+            let mut encoded = Vec::new();
+            encode(&Reply::Array(reply.clone()), Protocol::Resp2, &mut encoded);
+            assert!(encoded.len() <= 50_000, "{scan}: {} bytes", encoded.len());
+            if *next == 0 {
+                break;
+            }
+            iterator = *next;
+            pieces += 1;
+            let next = iterator.to_string();
+            let load: &[&[u8]] = &[b"BF.LOADCHUNK", b"copy", next.as_bytes(), piece];
+            assert_eq!(bench.run_words(load), Reply::OK);
+        }
+        assert!(pieces > 3, "{pieces}");
+        assert_eq!(bench.run("BF.INFO copy"), bench.run("BF.INFO full"));
+        assert_eq!(bench.run("BF.EXISTS copy 69999"), Reply::Boolean(true));
+        bench.run("CF.RESERVE cuckoo 100000");
+        for first in (0..60_000).step_by(1000) {
+            let items: Vec<_> = (first..first + 1000).map(|i: u32| i.to_string()).collect();
+            bench.run(&format!("CF.INSERT cuckoo ITEMS {}", items.join(" ")));
+        }
+        let refused = bench.run("DUMP cuckoo");
+        let text = refused.as_error().unwrap();
+        assert!(text.ends_with("CF.SCANDUMP and CF.LOADCHUNK move a filter in pieces"));
+        let piece = bench.run("CF.SCANDUMP cuckoo 1");
+        assert!(!piece.is_error(), "{piece:?}");
         // The envelope counts, too: the reply has at most the allowed length.
         let text = Value::Text(b"0123456789-text"[..].into());
         let len = payload::dump(&text, true, usize::MAX).unwrap().len();

@@ -97,7 +97,7 @@ impl<'a> Options<'a> {
 
 /// Answers with the string of a key, or a null.
 fn answer(call: &Call<'_>, answers: &mut dyn Answers, text: Option<&[u8]>) -> Result<(), Reply> {
-    call.check_value_reply(text.map_or(0, <[u8]>::len) as u64)?;
+    call.check_string_reply(text.map_or(0, <[u8]>::len) as u64)?;
     match text {
         None => answers.reply(Reply::Null),
         Some(text) if answers.text(text) => {}
