@@ -12,6 +12,7 @@ mod support;
 use std::fs;
 use std::io::Write;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -635,6 +636,30 @@ fn clients_are_kept_below_the_limit_and_without_one_and_if_they_ask_for_it() {
     asks.stream.write_all(&vec![b'x'; MEGABYTE]).unwrap();
     asks.stream.write_all(b"\r\n").unwrap();
     assert_eq!(asks.reply(), Reply::OK);
+}
+
+#[test]
+fn a_client_that_is_exempt_no_more_is_closed_at_once() {
+    let _alone = ALONE.lock();
+    // The limit is also checked `hz` times a second.
+    let running = server(Settings {
+        hz: 1,
+        ..Settings::default()
+    });
+    let stats = &running.server().stats;
+    let evicted = || stats.evicted_clients.load(Ordering::Relaxed);
+    let mut holds = Client::of(&running);
+    holds.ok("CLIENT NO-EVICT ON");
+    let name = vec![b'x'; 3 * MEGABYTE];
+    assert_eq!(holds.call(&[&b"WATCH"[..], &name]), Reply::OK);
+    holds.ok("PING");
+    Client::of(&running).ok("CONFIG SET maxmemory-clients 1mb");
+    assert_eq!(evicted(), 0);
+    let request = requests(1, &["CLIENT", "NO-EVICT", "OFF"]);
+    holds.stream.write_all(&request).unwrap();
+    // It may be closed before its reply is sent.
+    let _ = holds.try_reply();
+    assert_eq!(evicted(), 1);
 }
 
 /// Clients that write and then fill the memory: what was acknowledged is there.

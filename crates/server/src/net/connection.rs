@@ -510,16 +510,15 @@ impl Connection {
             false => 0,
         };
         let stats = &self.worker.server.stats;
+        let evictable = self.counted - self.exempt;
         if exempt != self.exempt {
             count(&stats.exempt_buffers, &mut self.exempt, exempt);
         }
-        if bytes == self.counted {
-            return;
+        if bytes != self.counted {
+            count(&stats.buffers, &mut self.counted, bytes);
+            self.session.client.set_memory(bytes);
         }
-        let has_grown = bytes > self.counted;
-        count(&stats.buffers, &mut self.counted, bytes);
-        self.session.client.set_memory(bytes);
-        if has_grown {
+        if bytes - exempt > evictable {
             let server = &self.worker.server;
             server.limit_clients(&self.worker.settings());
         }
