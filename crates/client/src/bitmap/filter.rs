@@ -60,8 +60,8 @@ impl BitmapFilter {
         ///
         /// # Errors
         ///
-        /// Those of the connection and of the server. After [`Error::Lost`] and [`Error::TimedOut`]
-        /// the item may have been added or not; it is safe to add it again.
+        /// Those of the connection and of the server. After an error the item may have been added or
+        /// not; it is safe to add it again.
         add, add_async(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> = one(Action::Add);
 
         /// Whether an item is known: `false` is certain, and `true` is wrong for a small part of

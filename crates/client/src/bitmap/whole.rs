@@ -167,11 +167,12 @@ impl BitmapFilter {
             lengths(&mut pipeline);
         }
         // Bits that expire between their length and an addition are made again by it. The
-        // parameters expire no later than they do, so they are missing then.
+        // parameters expire no later than they do, so they are missing then. STRLEN needs no right
+        // that an addition does not need for the bits, and parameters are never empty.
         let parameters = self.parameters.as_ref();
         let parameters = parameters.filter(|_| action == Action::Add && !keys.is_empty());
         if let Some(key) = parameters {
-            pipeline.cmd("EXISTS").arg(key);
+            pipeline.cmd("STRLEN").arg(key);
         }
         let replies = wire.ask(&pipeline).await;
         let mut replies = replies.map_err(|error| Error::of(error, &self.name))?;
@@ -179,8 +180,8 @@ impl BitmapFilter {
             return Err(Error::Reply(format!("{} replies", replies.len())));
         }
         let mut lost = None;
-        if let (Some(key), Some(exists)) = (parameters, parameters.and_then(|_| replies.pop())) {
-            lost = (self.number(exists)? == 0).then_some(key);
+        if let (Some(key), Some(length)) = (parameters, parameters.and_then(|_| replies.pop())) {
+            lost = (self.number(length)? == 0).then_some(key);
         }
         let rest = replies.split_off(match action {
             Action::Add => keys.len(),

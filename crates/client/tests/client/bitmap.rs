@@ -318,6 +318,27 @@ fn an_addition_does_not_make_a_filter_again_that_expires_meanwhile() {
     }
 }
 
+/// Users of a host may have few rights.
+#[test]
+fn an_addition_needs_no_more_rights_than_its_bits() {
+    for host in with_bitmaps() {
+        let mut connection = host.connect();
+        let seen = BitmapFilter::create(&mut connection, "seen", 100_000, 0.01).unwrap();
+        let mut rights = redis::cmd("ACL");
+        rights.arg("SETUSER").arg("default").arg("-exists");
+        // everbloom has no users.
+        if rights.exec(&mut connection).is_err() {
+            continue;
+        }
+        let mut limited = host.connect();
+        assert!(seen.add(&mut limited, "a").unwrap(), "{}", host.name);
+        assert_eq!(
+            seen.add_all(&mut limited, &["a", "b"]).unwrap(),
+            [false, true]
+        );
+    }
+}
+
 #[test]
 fn all_keys_expire_together() {
     for host in with_bitmaps() {
