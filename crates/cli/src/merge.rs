@@ -29,6 +29,10 @@ pub(crate) struct Args {
     /// for]
     #[arg(short, long, value_name = "RATE", value_parser = number::rate)]
     error_rate: Option<f64>,
+    /// Merge although another part of the records was put into one of them: the result remembers
+    /// that of the first which remembers one
+    #[arg(long)]
+    any_selection: bool,
     /// No summary
     #[arg(short, long)]
     quiet: bool,
@@ -39,7 +43,8 @@ The filters must be made for the same error rate, with the same layout, and in t
 with the same key. Either all of them grow or none. `build --like FILE` makes such a filter. So does
 `build --seed N` with the same --error-rate in each run. A copy of a file has the same key, too.
 Filters of DCSO's bloom must have the same capacity and error rate. Of each the same part of the
-records must have been put in, with --ignore-case or without, as far as they remember it.
+records must have been put in, as far as they remember it; --any-selection merges others too, for
+values of one kind. Either all were made with --ignore-case or none.
 
 Filters of the same size become one of that size, if it has room for the records of all. Otherwise
 they are kept side by side in one file: it finds what any of them finds, and their error rates add
@@ -61,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let [first, others @ ..] = args.files.as_slice() else {
         return Err(Failure::other("give a filter file"));
     };
-    let (filter, selection) = union(first, others, &signals)?;
+    let (filter, selection) = union(first, others, args.any_selection, &signals)?;
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }
@@ -77,13 +82,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// What the result of a merge of two files finds of other records.
 pub(crate) fn rate_of(one: &Path, other: &Path) -> Result<f64, Failure> {
-    check_rate(&union(one, &[other], &Signals::default())?.0, None)
+    check_rate(&union(one, &[other], false, &Signals::default())?.0, None)
 }
 
 /// The filters of all files in one, or of some when a signal comes.
 fn union(
     first: &Path,
     others: &[impl AsRef<Path>],
+    any_selection: bool,
     signals: &Signals,
 ) -> Result<(Writable, Selection), Failure> {
     // Without a lock: the output, which may be one of them, has its own.
@@ -107,10 +113,15 @@ fn union(
                 path.display()
             )));
         }
-        selection = selection.union(&other).ok_or_else(|| {
+        let remembered = selection.union(&other, any_selection);
+        selection = remembered.ok_or_else(|| {
+            let otherwise = match selection.case == other.case {
+                true => ", or give --any-selection if the values are of one kind all the same",
+                false => "",
+            };
             Failure::Unlike(format!(
                 "{} remembers {selection}, and {} {other}; build one of them again with the \
-                 options of the other",
+                 options of the other{otherwise}",
                 first.display(),
                 path.display()
             ))

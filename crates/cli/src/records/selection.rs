@@ -86,11 +86,12 @@ impl Selection {
         matches!(self.part.as_deref(), Some(WHOLE_LINES | WHOLE_RECORDS))
     }
 
-    /// What filters remember together, if they can be merged.
-    pub(crate) fn union(&self, other: &Self) -> Option<Self> {
+    /// What filters remember together, if they can be merged. With `any_part` they can when they
+    /// have other parts, too: that of the first one stays.
+    pub(crate) fn union(&self, other: &Self, any_part: bool) -> Option<Self> {
         let part = self.part.clone().or_else(|| other.part.clone());
         let is_alike = self.part.is_none() || other.part.is_none() || self.part == other.part;
-        let alike = is_alike && self.case == other.case;
+        let alike = (is_alike || any_part) && self.case == other.case;
         alike.then_some(Self {
             part,
             case: self.case,

@@ -240,9 +240,31 @@ fn only_what_compares_the_same_is_merged() {
         &[
             "a.bloom remembers --field 2 -d ,",
             "and c.bloom whole lines",
+            "--any-selection",
         ],
     );
     assert!(!here.join("all.bloom").exists());
+    for (first, other, compared) in [
+        ("a.bloom", "c.bloom", "--field 2 -d ,"),
+        ("c.bloom", "a.bloom", "whole lines"),
+    ] {
+        everbloom(
+            &here,
+            &["merge", "-q", "--any-selection", "any.bloom", first, other],
+        )
+        .success();
+        let info = everbloom(&here, &["info", "any.bloom"]).success();
+        assert!(
+            info.contains(&format!("\ncompared    {compared}\n")),
+            "{info}"
+        );
+    }
+    build("i.bloom", &["-i"]);
+    let args = ["merge", "--any-selection", "no.bloom", "c.bloom", "i.bloom"];
+    refused(
+        &everbloom(&here, &args),
+        &["c.bloom remembers whole lines", "ignoring case"],
+    );
     let info = everbloom(&here, &["info", "a.bloom", "c.bloom"]);
     assert_eq!(info.status.code(), Some(1), "{info:?}");
     assert!(
