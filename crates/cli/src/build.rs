@@ -101,9 +101,9 @@ into the filter. A name of digits, or with a comma, is given in quotes, as in -f
 
 The file remembers what of the records was put in, so that `check` and --append refuse to compare
 another part of them; --any-selection lets them go on. With --ignore-case capital and small letters
-are equal, in all languages (Unicode's simple case folding), and bytes that are no UTF-8 are taken
-as they are. The file remembers that, too, so `check`, --append and --like do the same without the
-flag. A program gets such a filter only if it reads this note. DCSO's filters remember nothing.
+are equal by Unicode's simple case folding, and bytes that are no UTF-8 are taken as they are. The
+file remembers that, too, so `check`, --append and --like do the same without the flag. A
+program gets such a filter only if it reads this note. DCSO's filters remember nothing.
 
 A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed size and no key, so
 that anyone can choose records that collide.
@@ -227,8 +227,11 @@ fn given(args: &Args, file: &mut FilterFile) -> Result<(Option<Writable>, Select
         }
         None => (None, args.records.selection()?),
     };
-    // What cannot be remembered is refused before the run.
-    selection.to_note()?;
+    // What cannot be remembered is refused before the run. DCSO's filters remember nothing.
+    let is_dcso = args.format == Format::Dcso || matches!(filter, Some(Writable::Dcso(_)));
+    if !is_dcso {
+        selection.to_note()?;
+    }
     Ok((filter, selection))
 }
 

@@ -103,8 +103,8 @@ of earlier versions and of programs, takes any part of a record, and remembers t
 that saves it. It takes --ignore-case only with --any-selection, for items that are known to be in
 small letters.
 
-With --ignore-case, records that differ in capital and small letters only are repeats, in all
-languages (Unicode's simple case folding). Bytes that are no UTF-8 are compared as they are. A state
+With --ignore-case, records that differ in capital and small letters only are repeats, by
+Unicode's simple case folding. Bytes that are no UTF-8 are compared as they are. A state
 remembers it, so later runs do the same without the flag. A server does not: give it in each run.
 
 With --window 30d, a record that comes again within thirty days of when it was printed is a repeat.

@@ -405,3 +405,26 @@ fn a_state_behind_a_damaged_note_is_not_replaced_by_a_filter_of_fixed_size() {
         refused(&everbloom(&here, &into), &["s.bloom is damaged"]);
     }
 }
+
+/// Nothing is remembered of it there, so no path is too long.
+#[test]
+fn a_filter_of_dcso_takes_a_selection_of_any_length() {
+    let here = folder("selection-dcso");
+    let name = "x".repeat(5000);
+    let (path, line) = (format!(".{name}"), format!("{{\"{name}\":\"a\"}}\n"));
+    let own = ["build", "-q", "-c", "5", "f.bloom", "--json", &path];
+    refused(
+        &with_input(&here, &own, line.clone()),
+        &["at most 4096 bytes"],
+    );
+    let dcso = [
+        "build", "-q", "-c", "5", "d.bloom", "--format", "dcso", "--json", &path,
+    ];
+    with_input(&here, &dcso, line.clone()).success();
+    let append = ["build", "-q", "--append", "d.bloom", "--json", &path];
+    with_input(&here, &append, line).success();
+    assert_eq!(
+        with_input(&here, &["check", "d.bloom"], "a\nb\n").success(),
+        "a\n"
+    );
+}
