@@ -154,6 +154,12 @@ impl Disk {
     fn path(&self, name: &str) -> PathBuf {
         self.root.join(Path::new(name))
     }
+
+    /// Each write goes to the end that the file has then: when somebody has emptied it meanwhile, no
+    /// hole hides that.
+    fn open_at_end(&self, name: &str) -> io::Result<File> {
+        new_file().append(true).open(self.path(name))
+    }
 }
 
 impl StorageFile for File {
@@ -192,14 +198,13 @@ pub fn new_dir() -> DirBuilder {
 
 impl Storage for Disk {
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = new_file().truncate(true).open(self.path(name))?;
+        let file = self.open_at_end(name)?;
+        file.set_len(0)?;
         Ok(Box::new(file))
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let mut file = new_file().open(self.path(name))?;
-        file.seek(SeekFrom::End(0))?;
-        Ok(Box::new(file))
+        Ok(Box::new(self.open_at_end(name)?))
     }
 
     fn read_from(&self, name: &str, start: u64) -> io::Result<(Box<dyn Read + Send>, u64)> {

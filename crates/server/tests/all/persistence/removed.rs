@@ -140,6 +140,20 @@ fn assert_written_again(dir: &Path, client: &mut Client, name: &str) {
     assert_eq!(found.collect::<BTreeSet<_>>(), named, "{name}");
 }
 
+/// A write that went to the place where the file ended would leave a hole before it, and the length
+/// would be right.
+#[test]
+fn a_file_that_is_emptied_between_two_writes_is_noticed() {
+    let dir = tempdir().unwrap();
+    let (_running, mut client) = with_base_and_increment(dir.path());
+    fs::write(last_increment(dir.path()), "").unwrap();
+    run(&mut client, &["SET c 3"]);
+    until(&mut client, "aof_rewrites", "2");
+    until(&mut client, "aof_rewrite_in_progress", "0");
+    until(&mut client, "aof_last_write_status", "ok");
+    assert_written_again(dir.path(), &mut client, "emptied between two writes");
+}
+
 /// The lengths are those that the start has read.
 #[test]
 fn files_that_are_cut_right_after_a_start_are_noticed() {
