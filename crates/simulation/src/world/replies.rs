@@ -23,7 +23,7 @@ const SMALL_BYTES: u64 = 64 << 10;
 /// What a list may take for each of its strings, beside that.
 const ENTRY_BYTES: u64 = 256;
 
-/// The server counts so many bytes around each string of a list.
+/// The server counts at most so many bytes around each string.
 const FRAMING_BYTES: u64 = 32;
 
 /// Requests for one string, again and again, and what they must come to.
@@ -168,11 +168,12 @@ impl World {
         let (least, counted) = match how {
             Asking::Get | Asking::Pipeline => {
                 let len = questions.text.len() as u64;
-                (len, len)
+                (len, len + FRAMING_BYTES)
             }
             _ => questions.bytes(),
         };
-        let of_list_only = limit == ReplyLimit::Memory && least == counted;
+        let is_list = !matches!(how, Asking::Get | Asking::Pipeline);
+        let of_list_only = limit == ReplyLimit::Memory && !is_list;
         let most = if of_list_only {
             u64::MAX
         } else {

@@ -320,9 +320,10 @@ impl World {
         Ok(())
     }
 
-    /// Removes a file of the log, if one is kept.
+    /// Removes a file of the log, if one is kept, on a disk that is well.
     pub(super) fn remove_log_file(&mut self, number: usize) {
-        if self.statements.promise_log() && damage::remove_file(&self.disk, number).is_some() {
+        let is_kept = self.statements.promise_log() && self.disk.is_well();
+        if is_kept && damage::remove_file(&self.disk, number).is_some() {
             self.statements.removed_ms.get_or_insert(0);
         }
     }

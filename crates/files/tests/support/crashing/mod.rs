@@ -206,6 +206,13 @@ impl CrashingDisk {
         self.lock().dir_sync_fails = true;
     }
 
+    /// Whether no write and no sync is to fail or to hang.
+    pub fn is_well(&self) -> bool {
+        let state = self.lock();
+        let fails = state.syncs_fail || state.loses || state.dir_sync_fails;
+        state.room.is_none() && state.size.is_none() && !fails && state.hang.is_none()
+    }
+
     /// Ends a full disk, one that hangs, and failing syncs.
     pub fn heal(&self) {
         let mut state = self.lock();
