@@ -7,15 +7,6 @@ const LIST: &str = "Admin\nSTRASSE\nCaf\u{e9}\n\u{3a3}\u{3c3}\u{3c2}\n";
 /// Each of these is one of the list in other letters, and `straße` is none: folding is simple.
 const OTHERS: &str = "ADMIN\nstrasse\nCAF\u{c9}\n\u{3c3}\u{3a3}\u{3a3}\n";
 
-#[track_caller]
-fn refused(outcome: &Outcome, words: &[&str]) {
-    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
-    for word in words {
-        assert!(outcome.stderr.contains(word), "{word}: {outcome:?}");
-    }
-    assert_eq!(outcome.stdout, "");
-}
-
 #[test]
 fn a_filter_folds_without_being_told() {
     let here = folder("case-check");

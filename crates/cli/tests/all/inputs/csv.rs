@@ -13,13 +13,6 @@ const TABLE: &str = "id,name,city\r\n\
 
 const HEADER: &str = "id,name,city\r\n";
 
-fn refused(outcome: &Outcome, texts: &[&str]) {
-    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
-    for text in texts {
-        assert!(outcome.stderr.contains(text), "{text}: {outcome:?}");
-    }
-}
-
 #[test]
 fn quoted_fields_are_compared_by_their_value_and_printed_as_they_were() {
     let here = folder("csv-dedup");
@@ -150,7 +143,7 @@ fn check_build_and_states_know_records() {
     // --strict counts records, and neither lines nor the header.
     let args = ["dedup", "--csv", "--header", "-f", "2", "--strict"];
     let strict = with_input(&here, &args, "a,b\n\"1\n\",1\n2\n");
-    refused(&strict, &["record 2 has no such field"]);
+    fails_with(&strict, &["record 2 has no such field"]);
     assert_eq!(strict.stdout, "a,b\n\"1\n\",1\n");
 }
 
@@ -193,16 +186,16 @@ fn each_input_has_the_header_of_the_first() {
         both
     );
     let other = dedup(&["-f", "id", "a", "other", "b"]);
-    refused(
+    fails_with(
         &other,
         &["cannot read other: its header is name, id, and that of a is id, name"],
     );
     assert_eq!(other.stdout, both);
     let unknown = dedup(&["-f", "id,emial", "a"]);
-    refused(&unknown, &["no field is called emial", "id, name"]);
+    fails_with(&unknown, &["no field is called emial", "id, name"]);
     assert_eq!(unknown.stdout, "");
     let twice = dedup(&["-f", "id", "twice"]);
-    refused(&twice, &["2 fields are called id", "number"]);
+    fails_with(&twice, &["2 fields are called id", "number"]);
     assert_eq!(dedup(&["-f", "2", "twice"]).success(), "id,id\n1,2\n");
     // A name of digits is quoted.
     fs::write(
@@ -220,7 +213,7 @@ fn each_input_has_the_header_of_the_first() {
     for command in [&["check", "f.bloom"][..], &["build", "g.bloom"]] {
         everbloom(&here, &["build", "-q", "-g", "f.bloom", "a"]).success();
         let args = [command, &["--csv", "--header", "-f", "emial", "a"]].concat();
-        refused(
+        fails_with(
             &everbloom(&here, &args),
             &["no field is called emial", "id, name"],
         );
@@ -252,18 +245,18 @@ fn quotes_that_are_not_those_of_csv_are_an_error_with_their_line() {
     ] {
         let input = format!("{good}{bad}");
         let outcome = with_input(&here, &["dedup", "-q", "--csv", "-f", "1"], input.clone());
-        refused(&outcome, &["cannot read standard input", why]);
+        fails_with(&outcome, &["cannot read standard input", why]);
         // What came before was handled.
         assert_eq!(outcome.stdout, good, "{bad:?}");
         let args = ["build", "-q", "-g", "--csv", "-f", "1", "g.bloom"];
-        refused(
+        fails_with(
             &with_input(&here, &args, input),
             &[why, "no filter was written"],
         );
         assert!(!here.join("g.bloom").exists());
     }
     let header = with_input(&here, &["dedup", "--csv", "--header"], "\"a,b\n1,2\n");
-    refused(&header, &["the quote that opens in line 1 never closes"]);
+    fails_with(&header, &["the quote that opens in line 1 never closes"]);
     assert_eq!(header.stdout, "");
 }
 
@@ -277,7 +270,7 @@ fn a_tab_before_a_quote_is_refused_unless_it_is_the_delimiter() {
     assert_eq!(with_input(&here, &args, table).success(), "1\t\"a\tb\"\n");
     let args = ["dedup", "-q", "--csv", "-f", "2", "-d", " "];
     let refusal = with_input(&here, &args, "1 \t\"a b\"\n");
-    refused(&refusal, &["line 1: spaces or tabs before a quote"]);
+    fails_with(&refusal, &["line 1: spaces or tabs before a quote"]);
 }
 
 #[test]
@@ -374,9 +367,9 @@ fn an_empty_line_in_a_table_has_no_field() {
     let many: String = (0..60_000).map(|n| format!("{n},1\n\n")).collect();
     assert!(dedup(&["-f", "1"], &many) == many);
     let strict = with_input(&here, &["dedup", "--csv", "--strict"], "a,b\n\n");
-    refused(&strict, &["record 2 has no such field"]);
+    fails_with(&strict, &["record 2 has no such field"]);
     let none = with_input(&here, &["dedup", "--csv", "--header"], "a,b\n\n");
-    refused(&none, &["no record has a field of CSV with"]);
+    fails_with(&none, &["no record has a field of CSV with"]);
 }
 
 #[test]
@@ -396,10 +389,10 @@ fn an_error_lists_few_names_and_no_byte_that_a_terminal_obeys() {
     ] {
         let args = ["dedup", "-q", "--csv", "--header", "-f", "id"];
         let unknown = with_input(&here, &args, table);
-        refused(&unknown, &[&["no field is called id"], texts].concat());
+        fails_with(&unknown, &[&["no field is called id"], texts].concat());
         let args = [&args[..], &["first", "-"]].concat();
         let unlike = with_input(&here, &args, table);
-        refused(&unlike, &[&["that of first is id, name"], texts].concat());
+        fails_with(&unlike, &[&["that of first is id, name"], texts].concat());
         for Outcome { stderr, .. } in [unknown, unlike] {
             assert!(stderr.len() < 400, "{stderr}");
             assert!(!stderr.contains('\u{1b}') && stderr.lines().count() == 1);
@@ -431,13 +424,13 @@ fn flags_that_do_not_go_together_are_refused() {
             &["build", "-g", "g.bloom"],
         ] {
             let outcome = with_input(&here, &[command, flags].concat(), "a,b\n");
-            refused(&outcome, &[why]);
+            fails_with(&outcome, &[why]);
             assert_eq!(outcome.stdout, "", "{flags:?}");
             assert!(!here.join("s.bloom").exists() && !here.join("g.bloom").exists());
         }
     }
     let none = with_input(&here, &["dedup", "--csv", "-f", "3"], "a,b\n");
-    refused(
+    fails_with(
         &none,
         &["no record has a field 3 of CSV with \",\" between fields"],
     );

@@ -33,3 +33,19 @@ fn with_input(folder: &Path, args: &[&str], input: impl Into<Vec<u8>>) -> Outcom
     command.args(args).current_dir(folder);
     run_with_input(&mut command, move |stdin| stdin.write_all(&input))
 }
+
+/// The code is 2, and the words are in the error.
+#[track_caller]
+fn fails_with(outcome: &Outcome, words: &[&str]) {
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
+    for word in words {
+        assert!(outcome.stderr.contains(word), "{word}: {outcome:?}");
+    }
+}
+
+/// It [fails](fails_with), and nothing is printed.
+#[track_caller]
+fn refused(outcome: &Outcome, words: &[&str]) {
+    fails_with(outcome, words);
+    assert_eq!(outcome.stdout, "");
+}

@@ -6,16 +6,6 @@ use everbloom::ScalableBloomFilter;
 const TABLE: &str = "ann,ann@example.org\nbob,bob@example.org\n";
 const LINES: &str = "{\"a\":{\"b c\":\"x\"}}\n";
 
-/// The code is 2, nothing is printed, and the words are in the error.
-#[track_caller]
-fn refused(outcome: &Outcome, words: &[&str]) {
-    assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
-    for word in words {
-        assert!(outcome.stderr.contains(word), "{word}: {outcome:?}");
-    }
-    assert_eq!(outcome.stdout, "");
-}
-
 /// Options, as what they select is named, and an input.
 const SELECTIONS: [(&[&str], &str, &str); 13] = [
     (&[], "whole lines", TABLE),
