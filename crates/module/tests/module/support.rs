@@ -237,3 +237,7 @@ pub fn set(client: &mut Client, name: &str, value: &str) {
     let name = String::from_utf8(found[0].as_bytes().unwrap().to_vec()).unwrap();
     client.ok(&format!("CONFIG SET {name} {value}"));
 }
+
+pub fn text_of(reply: &Reply) -> String {
+    String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap()
+}

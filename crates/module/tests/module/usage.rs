@@ -1,14 +1,12 @@
 //! What users do with keys, around the commands and between them.
 
+use everbloom::Layout;
 use everbloom::host::LayeredFilter;
-use everbloom::{Layout, Span};
 use everbloom_commands::synopsis::{self, Argument, ArgumentKind};
-use everbloom_files::Value;
-use everbloom_files::rdb::dump;
 use everbloom_resp::Reply;
 
 use crate::support::{
-    Client, Host, elements, from_redis_7, host_program, is_valkey, version, wait_for,
+    Client, Host, elements, from_redis_7, host_program, is_valkey, text_of, version, wait_for,
 };
 
 #[test]
@@ -173,10 +171,6 @@ fn field(list: &Reply, label: &str) -> Option<Reply> {
     let mut pairs = list.chunks(2);
     let pair = pairs.find(|pair| pair[0].as_bytes() == Some(label.as_bytes()))?;
     Some(pair[1].clone())
-}
-
-fn text_of(reply: &Reply) -> String {
-    String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap()
 }
 
 #[test]
@@ -482,220 +476,4 @@ fn memory_that_is_not_there_is_an_error() {
     assert!(refused.contains("Insufficient memory"), "{refused}");
     assert_eq!(client.number("DBSIZE"), 0);
     assert_eq!(client.number("BF.ADD f a"), 1);
-}
-
-/// The events that a command publishes, each with its key.
-fn events(host: &Host, line: &str) -> Vec<(String, String)> {
-    let (mut client, mut listener) = (host.client(), host.client());
-    listener.ok("PSUBSCRIBE __keyevent@0__:bloom.*");
-    client.ok(line);
-    client.ok("PUBLISH __keyevent@0__:bloom.end x");
-    let mut events = Vec::new();
-    loop {
-        let message = elements(listener.reply());
-        let channel = text_of(&message[2]);
-        let event = channel.rsplit(':').next().unwrap().to_owned();
-        if event == "bloom.end" {
-            return events;
-        }
-        events.push((event, text_of(&message[3])));
-    }
-}
-
-#[test]
-fn events_are_published() {
-    let Some(host) = Host::start(&["--notify-keyspace-events", "Eg"]) else {
-        return;
-    };
-    let (made, added, merged) = ("bloom.reserve", "bloom.add", "bloom.merge");
-    for (line, wanted) in [
-        ("BF.RESERVE a 0.1 10", &[made][..]),
-        ("BF.ADD a x", &[added]),
-        ("BF.ADD a x", &[]),
-        ("BF.MADD b x x", &[made, added]),
-        ("BF.INSERT b ITEMS x", &[]),
-        ("BF.INSERT b ITEMS x y", &[added]),
-        ("BF.EXISTS a x", &[]),
-        ("BF.RESERVE c 0.1 10 LAYOUT BLOCKED", &[made]),
-        ("BF.ADD c x", &[added]),
-        ("BF.ADD c x", &[]),
-        // A generation has room for four. The ninth item begins one, and four are forgotten.
-        ("BF.RESERVE w 1e-6 4 WINDOW ITEMS GENERATIONS 1", &[made]),
-        ("BF.MADD w 1 2 3 4", &[added]),
-        ("BF.MADD w 5 6 7 8", &[added]),
-        ("BF.ADD w 9", &[added]),
-        // Only an older generation has it, so it is added to the newest.
-        ("BF.ADD w 5", &[]),
-        ("BF.ADVANCE w", &["bloom.advance"]),
-        ("BF.MERGE m a", &[made, merged]),
-        ("BF.MERGE m a", &[merged]),
-        ("BF.CLEAR m", &["bloom.clear"]),
-        ("BF.RESERVE s 0.01 100000 LAYOUT BLOCKED", &[made]),
-        ("BF.SHRINK s 1000", &["bloom.shrink"]),
-        ("CF.ADD u x", &[made, added]),
-        ("CF.INSERT u ITEMS x", &[added]),
-        ("CF.ADDNX u x", &[]),
-        ("CF.DEL u x", &["bloom.del"]),
-        ("CF.DEL u y", &[]),
-        ("CF.COMPACT u", &[]),
-    ] {
-        let key = line.split(' ').nth(1).unwrap().to_owned();
-        let wanted: Vec<_> = wanted
-            .iter()
-            .map(|event| ((*event).to_owned(), key.clone()))
-            .collect();
-        assert_eq!(events(&host, line), wanted, "{line}");
-    }
-}
-
-#[test]
-fn an_add_that_begins_a_generation_publishes_it() {
-    if !from_redis_7() {
-        return;
-    }
-    let Some(host) = Host::start(&["--notify-keyspace-events", "Eg"]) else {
-        return;
-    };
-    let mut client = host.client();
-    let time = elements(client.ok("TIME"));
-    let hour_ago = (text_of(&time[0]).parse::<u64>().unwrap() - 3600) * 1000;
-    // Generations of half an hour, none of which is to be forgotten before the add.
-    let builder = LayeredFilter::builder().capacity(100);
-    let span = Span::Ticks(2 * 3_600_000);
-    let filter = builder.window(span, 4, hour_ago).build().unwrap();
-    let payload = dump(&Value::Filter(filter.into()), true, usize::MAX).unwrap();
-    for add in ["BF.ADD w b", "BF.MADD w b", "BF.INSERT w ITEMS b"] {
-        client.ok("FLUSHALL");
-        let words: [&[u8]; 4] = [b"RESTORE", b"w", b"0", &payload];
-        assert_eq!(client.call(&words), Reply::OK);
-        let advance = ("bloom.advance".to_owned(), "w".to_owned());
-        assert!(events(&host, add).contains(&advance), "{add}");
-        // The generation has begun.
-        let added = ("bloom.add".to_owned(), "w".to_owned());
-        assert_eq!(events(&host, "BF.ADD w c"), [added], "{add}");
-    }
-}
-
-fn sums(client: &mut Client) -> Vec<u64> {
-    let fields = [
-        "total_memory_bytes",
-        "num_objects",
-        "num_filters_across_objects",
-        "num_items_across_objects",
-        "capacity_across_objects",
-    ];
-    fields
-        .iter()
-        .map(|field| client.info(&format!("bf_bloom_{field}")).parse().unwrap())
-        .collect()
-}
-
-/// The filters that INFO names: their states and keys.
-fn named(client: &mut Client) -> Vec<(String, String)> {
-    let text = client.text("INFO everything");
-    let lines = text
-        .lines()
-        .filter(|line| line.starts_with("bf_bloom_filter_"));
-    let value = |line: &str, name: &str| {
-        let fields = line.split_once(':').unwrap().1.split(',');
-        let mut pairs = fields.filter_map(|field| field.split_once('='));
-        pairs.find(|(key, _)| *key == name).unwrap().1.to_owned()
-    };
-    lines
-        .map(|line| (value(line, "state"), value(line, "key")))
-        .collect()
-}
-
-#[test]
-fn info_names_filters_that_grow_soon_or_err() {
-    let Some(mut host) = Host::start(&[]) else {
-        return;
-    };
-    let mut client = host.client();
-    let pair = |state: &str, key: &str| (state.to_owned(), key.to_owned());
-    client.ok("BF.RESERVE half 0.01 1000");
-    client.ok("BF.RESERVE grows 0.01 1000 LAYOUT BLOCKED");
-    client.ok("BF.RESERVE fixed,a=b 0.01 100 NONSCALING");
-    let fill = |client: &mut Client, key: &str, items: std::ops::Range<u32>| {
-        let items: Vec<String> = items.map(|item| item.to_string()).collect();
-        client.line(&format!("BF.MADD {key} {}", items.join(" ")));
-    };
-    fill(&mut client, "half", 0..500);
-    fill(&mut client, "grows", 0..500);
-    assert!(named(&mut client).is_empty());
-    fill(&mut client, "grows", 500..950);
-    fill(&mut client, "fixed,a=b", 0..95);
-    let (grows, fixed) = (pair("grows_soon", "grows"), "fixed\\x2ca\\x3db");
-    let wanted = [pair("full_soon", fixed), grows.clone()];
-    assert_eq!(named(&mut client), wanted);
-    fill(&mut client, "fixed,a=b", 95..200);
-    assert_eq!(named(&mut client)[0], pair("full", fixed));
-    // It has grown.
-    fill(&mut client, "grows", 950..1100);
-    assert_eq!(named(&mut client), [pair("full", fixed)]);
-    // Every bit is set: any item seems to be there.
-    client.ok("BF.RESERVE bad 0.01 1000");
-    let bytes = elements(client.ok("BF.SCANDUMP bad 0"));
-    let header = bytes[1].as_bytes().unwrap().to_vec();
-    let piece = elements(client.ok("BF.SCANDUMP bad 1"));
-    let iterator = piece[0].as_integer().unwrap().to_string();
-    let ones = vec![0xff; piece[1].as_bytes().unwrap().len()];
-    client.ok("DEL bad");
-    for (at, data) in [("1", &header), (&*iterator, &ones)] {
-        let words: [&[u8]; 4] = [b"BF.LOADCHUNK", b"bad", at.as_bytes(), data];
-        assert_eq!(client.call(&words), Reply::OK);
-    }
-    let wanted = [pair("errs", "bad"), pair("full", fixed)];
-    assert_eq!(named(&mut client), wanted);
-    host.restart("SAVE");
-    let mut client = host.client();
-    if host_program().is_none_or(|program| version(&program) < (7, 0)) {
-        // An older host does not say the keys of what it loads. The next adds do.
-        assert!(named(&mut client).is_empty());
-        client.error("BF.ADD fixed,a=b refused");
-        client.ok("BF.ADD bad x");
-    }
-    assert_eq!(named(&mut client), wanted);
-    for key in 0..40 {
-        client.ok(&format!("BF.RESERVE f{key} 0.01 10"));
-        fill(&mut client, &format!("f{key}"), 0..10);
-    }
-    assert_eq!(named(&mut client).len(), 20);
-    client.ok("DEL bad");
-    assert_eq!(named(&mut client)[0], pair("full", fixed));
-    // Others follow when some leave.
-    for (_, key) in &named(&mut client)[1..] {
-        client.ok(&format!("DEL {key}"));
-    }
-    assert_eq!(named(&mut client).len(), 20);
-    client.ok("FLUSHALL");
-    wait_for("an empty list", || named(&mut client).is_empty());
-}
-
-#[test]
-fn info_sums_over_all_filters() {
-    let Some(host) = Host::start(&[]) else { return };
-    let mut client = host.client();
-    assert_eq!(sums(&mut client), [0; 5]);
-    client.ok("BF.RESERVE a 0.01 10");
-    client.ok("BF.RESERVE b 0.01 1000 NONSCALING");
-    for i in 0..11 {
-        client.ok(&format!("BF.ADD a {i}"));
-    }
-    client.ok("COPY a c");
-    client.ok("BF.RESERVE d 0.01 500 LAYOUT BLOCKED");
-    client.ok("BF.MADD d x y z");
-    let found = sums(&mut client);
-    assert_eq!(found[1..], [4, 6, 25, 1560]);
-    let parts = ["a", "b", "c", "d"].map(|key| client.number(&format!("MEMORY USAGE {key}")));
-    let used = u64::try_from(parts.iter().sum::<i64>()).unwrap();
-    // The host counts the names, too.
-    assert!(
-        found[0] < used && used < found[0] + 800,
-        "{used} and {found:?}"
-    );
-    client.ok("DEL a b");
-    client.ok("FLUSHALL");
-    // Valkey frees in the background from 8.0 on.
-    wait_for("the sums to be zero", || sums(&mut client) == [0; 5]);
 }
