@@ -16,12 +16,19 @@ pub const UNLIMITED_REPLY_BYTES: usize = 16 << 10;
 
 /// The most bytes of one reply, encoded.
 pub fn of_one(settings: &Settings) -> u64 {
-    let hard = match settings.client_output_buffer_limit.normal.hard {
+    of_output(settings).min(of_clients(settings))
+}
+
+fn of_output(settings: &Settings) -> u64 {
+    match settings.client_output_buffer_limit.normal.hard {
         0 => u64::MAX,
         most => most.max(UNLIMITED_REPLY_BYTES) as u64,
-    };
-    let clients = settings.maxmemory_clients.max_bytes(settings.maxmemory);
-    hard.min(clients.unwrap_or(u64::MAX))
+    }
+}
+
+fn of_clients(settings: &Settings) -> u64 {
+    let most = settings.maxmemory_clients.max_bytes(settings.maxmemory);
+    most.unwrap_or(u64::MAX)
 }
 
 /// The most bytes of a reply that is a list of any number of values: also a part of the free memory,
@@ -31,10 +38,12 @@ pub fn of_list(server: &Server, settings: &Settings) -> u64 {
 }
 
 /// The most bytes of an array in one reply of SCANDUMP, and always one: LOADCHUNK must be able to
-/// take them.
+/// take them. Beside the reply a client has other buffers, and there are other clients: with a quarter
+/// of what all may hold, none is closed for its piece.
 pub fn of_piece(settings: &Settings) -> u64 {
     const FRAMING: u64 = 64;
-    let reply = of_one(settings).saturating_sub(FRAMING);
+    let reply = of_output(settings).saturating_sub(FRAMING);
+    let reply = reply.min(of_clients(settings) / 4);
     reply.min(settings.proto_max_bulk_len as u64).max(1)
 }
 

@@ -43,8 +43,15 @@ pub fn read(
         _ => 0,
     };
     // A payload may be much shorter than the value: its own limit ends it.
-    if let Selected::Bytes(..) = selected {
-        call.check_string_reply(bytes)?;
+    match &selected {
+        Selected::Bytes(..) => call.check_string_reply(bytes)?,
+        // The header of a filter of many layers is long, too.
+        Selected::Reply(Reply::Array(parts)) => {
+            for part in parts.iter().filter_map(Reply::as_bytes) {
+                call.check_string_reply(part.len() as u64)?;
+            }
+        }
+        Selected::Reply(_) | Selected::Payload => {}
     }
     if call.leaves(bytes) {
         let source = Source::new(call, name);

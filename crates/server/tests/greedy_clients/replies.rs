@@ -316,3 +316,37 @@ fn values_read_together_are_those_of_one_moment() {
     assert_eq!(reply[0], Reply::Null);
     assert_eq!(reply[2].as_bytes().unwrap().len(), 600_000);
 }
+
+#[test]
+fn a_client_that_reads_a_filter_in_pieces_is_not_closed_for_its_memory() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    client.ok("BF.RESERVE filter 0.01 4000000 NONSCALING");
+    client.ok("CONFIG SET maxmemory-clients 1mb");
+    let (mut iterator, mut read) = (1, 0);
+    while iterator != 0 {
+        let reply = client.line(&format!("BF.SCANDUMP filter {iterator}"));
+        let piece = reply.into_elements().unwrap();
+        iterator = piece[0].as_integer().unwrap();
+        read += piece[1].as_bytes().unwrap().len();
+    }
+    // Some ten bits for each item.
+    assert!((4_500_000..5_500_000).contains(&read), "{read}");
+}
+
+#[test]
+fn a_header_over_the_hard_limit_is_refused() {
+    let _alone = ALONE.lock();
+    let running = server(Settings::default());
+    let mut client = Client::of(&running);
+    client.ok("BF.RESERVE filter 0.01 10 EXPANSION 1 LAYOUT CLASSIC");
+    for item in 0..6000 {
+        client.line(&format!("BF.ADD filter {item}"));
+    }
+    let limit = "normal 16kb 0 0";
+    client.call(&["CONFIG", "SET", "client-output-buffer-limit", limit]);
+    let refused = client.error("BF.SCANDUMP filter 0");
+    assert!(refused.contains("client-output-buffer-limit"), "{refused}");
+    client.ok("PING");
+}

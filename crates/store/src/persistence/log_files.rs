@@ -102,18 +102,25 @@ impl Persistence {
     fn move_strays_aside(&self, manifest: &Manifest) -> io::Result<()> {
         for stray in manifest.strays(&*self.storage, &self.names)? {
             if manifest.may_need(&stray, &self.names) {
+                let path = self.names.path(&stray);
+                warn!("{path} is not of this log, and the next start will refuse it: move it away");
                 continue;
             }
-            let path = self.names.path(&stray);
-            if self.storage.status(&path)?.len == 0 {
-                self.storage.remove(&path)?;
-                continue;
-            }
-            let aside = self.storage.free_name(&format!("{path}.stray-"))?;
-            self.storage.rename(&path, &aside)?;
-            warn!("{path} is not of this log, and was renamed to {aside}");
+            self.move_aside(&stray)?;
         }
         self.storage.sync_dir(self.names.dir())
+    }
+
+    /// Renames a file that nobody names, or removes it if it is empty.
+    fn move_aside(&self, stray: &FileInfo) -> io::Result<()> {
+        let path = self.names.path(stray);
+        if self.storage.status(&path)?.len == 0 {
+            return self.storage.remove(&path);
+        }
+        let aside = self.storage.free_name(&format!("{path}.stray-"))?;
+        self.storage.rename(&path, &aside)?;
+        warn!("{path} is not of this log, and was renamed to {aside}");
+        Ok(())
     }
 
     /// Lists the files of a log that is being begun, before they exist, and those that an earlier
@@ -146,17 +153,22 @@ impl Persistence {
         self.end_announcement(&mut log)
     }
 
-    /// Retires the log before another begins. Its files, and others that nobody names, become
-    /// history, and the manifest on the disk says so once the other log has a base. Returns the old
-    /// log.
+    /// Retires the log before another begins. Its files, and others that it does not name, become
+    /// history, and the manifest on the disk says so once the other log has a base. Without a manifest
+    /// nobody knows what files are, and they are moved aside. Returns the old log.
     pub(super) fn retire_log(&self) -> io::Result<Manifest> {
         let mut log = self.log.lock();
         let mut retired = log.manifest.clone();
         retired.history.extend(retired.base.take());
         retired.history.append(&mut retired.increments);
-        let strays = retired.strays(&*self.storage, &self.names)?;
-        let mut left = Vec::new();
         log.announced |= self.storage.exists(&self.names.beginning())?;
+        let mut strays = retired.strays(&*self.storage, &self.names)?;
+        if log.manifest.is_empty() && !log.announced {
+            for stray in std::mem::take(&mut strays) {
+                self.move_aside(&stray)?;
+            }
+        }
+        let mut left = Vec::new();
         if log.announced {
             left.extend_from_slice(&log.manifest.history);
             left.extend_from_slice(&strays);

@@ -1,6 +1,6 @@
 //! The current file of the log and its state.
 
-use std::io;
+use std::io::{self, ErrorKind::Interrupted, ErrorKind::WriteZero};
 use std::time::Duration;
 
 use everbloom_files::storage::{FileStatus, StorageFile};
@@ -92,18 +92,32 @@ impl Log {
             self.file.shorten(self.len)?;
             self.torn = false;
         }
-        if let Err(error) = self.file.write_all(bytes) {
-            self.torn = true;
-            // The truncation, too, must be on the disk before another file follows.
-            self.unsynced = true;
-            // Redis, too, removes a partial write on a full disk. If that fails, the next try
-            // begins with it.
-            self.torn = self.file.shorten(self.len).is_err();
-            return Err(error);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(0) => return Err(self.cut_partial(bytes.len() - rest.len(), WriteZero.into())),
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == Interrupted => {}
+                Err(error) => return Err(self.cut_partial(bytes.len() - rest.len(), error)),
+            }
         }
         self.len += u64::try_from(bytes.len()).unwrap_or(0);
         self.unsynced |= !bytes.is_empty();
         Ok(())
+    }
+
+    /// Removes the bytes of a write that failed, as Redis does on a full disk. If that fails, the next
+    /// try begins with it.
+    fn cut_partial(&mut self, written: usize, error: io::Error) -> io::Error {
+        // The truncation, too, must be on the disk before another file follows.
+        self.unsynced = true;
+        let expected = self.len + u64::try_from(written).unwrap_or(0);
+        self.torn = match self.file.status() {
+            // Somebody has changed the file. Its length is what tells the check.
+            Ok(found) if found.len != expected => false,
+            _ => self.file.shorten(self.len).is_err(),
+        };
+        error
     }
 
     /// The length that the file must have, if no write has failed.

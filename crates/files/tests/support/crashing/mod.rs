@@ -314,11 +314,10 @@ impl CrashingDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, file: usize, at: usize) -> Box<dyn StorageFile> {
+    fn open(&self, file: usize) -> Box<dyn StorageFile> {
         Box::new(OpenFile {
             disk: self.clone(),
             file,
-            at,
         })
     }
 }

@@ -6,7 +6,6 @@ use super::*;
 pub(super) struct OpenFile {
     pub(super) disk: CrashingDisk,
     pub(super) file: usize,
-    pub(super) at: usize,
 }
 
 impl Write for OpenFile {
@@ -15,8 +14,10 @@ impl Write for OpenFile {
             return Ok(0);
         }
         self.disk.wait_while_it_hangs(self.file);
-        let (file, at) = (self.file, self.at);
-        let written = self.disk.lock().operation(|state| {
+        let file = self.file;
+        self.disk.lock().operation(|state| {
+            // As a file that is opened to append.
+            let at = state.files[file].current.len();
             let fits = state.fits(bytes.len());
             if fits == 0 {
                 state.failures += 1;
@@ -31,9 +32,7 @@ impl Write for OpenFile {
                 },
             );
             Ok(fits)
-        })?;
-        self.at += written;
-        Ok(written)
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -60,9 +59,7 @@ impl StorageFile for OpenFile {
         self.disk.lock().operation(|state| {
             state.change_file(self.file, FileChange::Cut(len));
             Ok(())
-        })?;
-        self.at = len;
-        Ok(())
+        })
     }
 
     fn status(&self) -> io::Result<FileStatus> {
@@ -80,20 +77,19 @@ impl Storage for CrashingDisk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => state.make(name),
             Err(error) => Err(error),
         })?;
-        Ok(self.open(file, 0))
+        Ok(self.open(file))
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
         let mut state = self.lock();
         state.alive()?;
-        let (file, at) = match state.file(name) {
-            Ok(file) => (file, state.files[file].current.len()),
+        let file = match state.file(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                (state.operation(|state| state.make(name))?, 0)
+                state.operation(|state| state.make(name))?
             }
-            Err(error) => return Err(error),
+            found => found?,
         };
-        Ok(self.open(file, at))
+        Ok(self.open(file))
     }
 
     /// The bytes as of now: what is written later is not seen.

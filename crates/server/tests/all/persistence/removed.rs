@@ -249,6 +249,51 @@ fn writes_are_refused_until_an_aof_without_its_file_is_rewritten() {
     });
 }
 
+/// What of a failed write is in a file that somebody has emptied may be as long as the file was.
+#[test]
+fn a_file_that_is_emptied_before_a_part_of_a_write_is_noticed() {
+    let settings = || logging("unused".as_ref());
+    let disk = CrashingDisk::new();
+    let (running, mut client) = start_on(&disk, settings());
+    run(&mut client, &["SET a 1", "BF.ADD f x"]);
+    disk.fail_writes_after(0);
+    let mut waiting = Client::of(&running);
+    waiting.send(&["SET", "b", &"x".repeat(1000)]);
+    until(&mut client, "aof_last_write_status", "err");
+    let before = disk.len(INCREMENT).unwrap() as u64;
+    disk.append(INCREMENT).unwrap().truncate(0).unwrap();
+    disk.fail_writes_after(before + 10);
+    wait_for("the check", || {
+        client.error("SET c 3").contains("was changed")
+    });
+    disk.heal();
+    assert_eq!(waiting.reply(), Reply::OK);
+    until(&mut client, "aof_last_write_status", "ok");
+    let before = digest(&mut client);
+    let (_killed, mut client) = start_on(&disk.after_kill(), settings());
+    assert_eq!(digest(&mut client), before);
+}
+
+/// Without a manifest nobody knows what they are. They may be the only copy.
+#[test]
+fn files_without_a_manifest_are_kept_when_another_aof_begins() {
+    let dir = tempdir().unwrap();
+    let (running, _client) = with_base_and_increment(dir.path());
+    drop(running);
+    let [base, increment] = [base(dir.path()), last_increment(dir.path())];
+    fs::remove_file(manifest(dir.path())).unwrap();
+    let bytes = [&base, &increment].map(|path| fs::read(path).unwrap());
+    let without = with(logging(dir.path()), |data| data.appendonly = false);
+    let (_running, mut client) = start(without);
+    run(&mut client, &["CONFIG SET appendonly yes"]);
+    until(&mut client, "aof_rewrites", "1");
+    until(&mut client, "aof_rewrite_in_progress", "0");
+    for (path, bytes) in [base, increment].iter().zip(bytes) {
+        let aside = format!("{}.stray-1", path.display());
+        assert_eq!(fs::read(aside).unwrap(), bytes);
+    }
+}
+
 /// A write that fails is cut off again. That must not make a file longer that somebody has emptied
 /// for its room: it would look as it was written.
 #[test]
