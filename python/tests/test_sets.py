@@ -20,6 +20,7 @@ def test_union_and_intersection(two):
     assert both.contains_many(list("abcd")) == [True, True, True, False]
     common = one & other
     assert common.contains_many(list("abc")) == [False, True, False]
+    assert len(common) == 1
     # Neither has changed.
     assert one.contains_many(list("abc")) == [True, True, False]
     before = one

@@ -130,13 +130,14 @@ impl BloomFilter {
     }
 
     /// The number of items inserted, without those that [`contains`](Self::contains) found already.
-    /// After a [`union`](Self::union) it is an estimate.
+    /// After a [`union`](Self::union) or an [`intersect`](Self::intersect) it is an estimate.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.layer.len()
     }
 
-    /// Whether nothing was inserted yet. [Example](Self::clear).
+    /// Whether nothing was inserted yet. True means that no item is found, also after an
+    /// [`intersect`](Self::intersect). [Example](Self::clear).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.layer.is_empty()

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::mem::size_of;
 use core::ops::Range;
 
-use crate::bits::array::BitArray;
+use crate::bits::array::{BitArray, count_ones};
 use crate::bits::blocks::BlockedBits;
 use crate::bits::fill::Fill;
 use crate::bits::huge::HugePages;
@@ -24,8 +24,7 @@ use crate::error::BuildError;
 use crate::hash::item::Item;
 use crate::hash::valkey::ValkeyBloom;
 use crate::hash::{DoubleHash, HashWidth, Hasher, Key};
-use crate::sizing::BlockedSize;
-use crate::sizing::LayerSize;
+use crate::sizing::{BLOCK, BlockedSize, LayerSize};
 use classic::{ClassicArray, ClassicBits};
 use kind::Kind;
 use layout::Layout;
@@ -263,12 +262,33 @@ impl Layer {
 
     /// What the number of ones says. Takes time linear in the length.
     pub(crate) fn fill(&self) -> Fill {
+        match &self.bits {
+            Bits::Classic(bits) => self.fill_of([bits.array().count_ones()].into_iter()),
+            Bits::Blocked(bits) => bits.fill(),
+        }
+    }
+
+    /// What the number of ones would say if each byte were combined in this way with that of a
+    /// layer of the same size.
+    pub(crate) fn fill_with(&self, other: &Layer, combine: impl Fn(u8, u8) -> u8) -> Fill {
+        let (own, others) = (self.as_bytes(), other.as_bytes());
+        let blocks = own.chunks(BLOCK).zip(others.chunks(BLOCK));
+        self.fill_of(blocks.map(|(own, others)| {
+            let mut block = [0; BLOCK];
+            for (byte, (own, other)) in block.iter_mut().zip(own.iter().zip(others)) {
+                *byte = combine(*own, *other);
+            }
+            count_ones(&block)
+        }))
+    }
+
+    /// What this number of ones in each block of the array says.
+    pub(crate) fn fill_of(&self, ones_of_each: impl Iterator<Item = u64>) -> Fill {
         let hashes = self.hashes();
-        let ones = match &self.bits {
-            Bits::Classic(bits) => bits.array().count_ones(),
-            Bits::Blocked(bits) => return bits.fill(),
-        };
-        let fill = Fill::of_classic(ones, self.modulus(), hashes);
+        if self.layout() == Layout::Blocked {
+            return Fill::of_blocks(ones_of_each, hashes);
+        }
+        let fill = Fill::of_classic(ones_of_each.sum(), self.modulus(), hashes);
         // Without hashes the bits tell nothing of the items.
         let items = if hashes == 0 { self.items } else { fill.items };
         Fill { items, ..fill }
