@@ -7,13 +7,13 @@ use std::process::Command;
 use everbloom::{BloomFilter, BloomView, Layout, ScalableBloomFilter};
 use serde_json::{Map, Value, json};
 
-use super::{OTHERS, entries, items};
+use super::{OTHERS, entries, growth, items};
 use crate::support::{EVERBLOOM, run};
 
 const MEMBERS: usize = 150;
 
 /// The files, and the words that make them.
-const FILES: [(&str, &[&str]); 6] = [
+const FILES: [(&str, &[&str]); 10] = [
     (
         "classic-fixed.bloom",
         &["build", "-q", "-l", "classic", "-e", "0.01"],
@@ -35,12 +35,36 @@ const FILES: [(&str, &[&str]); 6] = [
         ],
     ),
     (
+        "classic-growing-5.bloom",
+        &[
+            "build", "-q", "-l", "classic", "-e", "0.01", "-g", "-c", "5",
+        ],
+    ),
+    (
+        "blocked-growing-5.bloom",
+        &[
+            "build", "-q", "-l", "blocked", "-e", "0.01", "-g", "-c", "5",
+        ],
+    ),
+    (
+        "blocked-growing-100.bloom",
+        &[
+            "build", "-q", "-l", "blocked", "-e", "0.001", "-g", "-c", "100",
+        ],
+    ),
+    (
         "dcso.bloom",
         &["build", "-q", "--format", "dcso", "-e", "0.01"],
     ),
     (
         "dedup.bloom",
         &["dedup", "-q", "-e", "0.01", "-c", "100", "--state"],
+    ),
+    (
+        "dedup-window.bloom",
+        &[
+            "dedup", "-q", "-e", "0.01", "-c", "100", "--window", "40000d", "--state",
+        ],
     ),
 ];
 
@@ -85,27 +109,32 @@ pub(crate) fn check(release: &Path, scratch: &Path, expected: &Value) {
         if name != "dcso.bloom" {
             look_up(&fs::read(release.join(name)).unwrap(), name);
         }
+        if ["growing", "windowed"].contains(&said["info"]["type"].as_str().unwrap()) {
+            growth::of_file(&fs::read(release.join(name)).unwrap(), name, MEMBERS);
+        }
     }
     // A state goes on where it was.
-    let state = scratch.join("dedup.bloom");
-    fs::copy(release.join("dedup.bloom"), &state).unwrap();
-    let mut dedup = Command::new(EVERBLOOM);
-    dedup.args(["dedup", "-q", "--state"]).arg(&state);
-    let new = run(dedup.arg(scratch.join("members"))).success();
-    assert_eq!(new, "");
+    for (name, _) in entries(expected, "filters").filter(|(name, _)| name.starts_with("dedup")) {
+        let state = scratch.join(name);
+        fs::copy(release.join(name), &state).unwrap();
+        let mut dedup = Command::new(EVERBLOOM);
+        dedup.args(["dedup", "-q", "--state"]).arg(&state);
+        let new = run(dedup.arg(scratch.join("members"))).success();
+        assert_eq!(new, "", "{name}");
+    }
 }
 
 /// The same by the library, which makes a filter of the bytes, or looks into them.
 fn look_up(bytes: &[u8], name: &str) {
     let view = BloomView::new(bytes).unwrap();
-    let growing = ScalableBloomFilter::from_bytes(bytes);
+    let layered = growth::read(bytes);
     let fixed = BloomFilter::from_bytes(bytes);
-    assert!(growing.is_ok() != fixed.is_ok(), "{name}");
+    assert!(layered.is_some() != fixed.is_ok(), "{name}");
     for item in items("item", MEMBERS) {
         assert!(view.contains(&item), "{name}");
-        let growing = growing.as_ref().map(|filter| filter.contains(&item));
+        let layered = layered.as_ref().map(|filter| filter.contains(&item));
         let fixed = fixed.as_ref().map(|filter| filter.contains(&item));
-        assert!(growing.unwrap_or(true) && fixed.unwrap_or(true), "{name}");
+        assert!(layered.unwrap_or(true) && fixed.unwrap_or(true), "{name}");
     }
 }
 

@@ -9,14 +9,16 @@ use everbloom_dev::Client;
 use everbloom_resp::Reply;
 use serde_json::{Map, Value, json};
 
-use super::{OTHERS, entries, items, read, write};
+use super::{OTHERS, entries, growth, items, read, write};
 use crate::support::{Server, folder};
 
 /// 1 January 2100, in milliseconds.
 const FAR: &str = "4102444800000";
 
 /// Filters: key, the line that makes it (none: the first add does), and how many items it gets.
-const FILTERS: [(&str, &str, usize); 10] = [
+/// No blocked filter grows after half of its items: the AOF has only adds from there on, and they
+/// make layers as the code that reads them does.
+const FILTERS: [(&str, &str, usize); 21] = [
     ("bf-classic", "0.01 20 LAYOUT CLASSIC", 150),
     (
         "bf-blocked",
@@ -28,7 +30,26 @@ const FILTERS: [(&str, &str, usize); 10] = [
     ("bf-empty", "0.01 50 LAYOUT CLASSIC", 0),
     ("bf-blocked-empty", "0.01 50 LAYOUT BLOCKED", 0),
     ("bf-added", "", 3),
+    ("bf-added-many", "", 450),
+    ("bf-classic-1", "0.01 100 EXPANSION 1 LAYOUT CLASSIC", 450),
+    ("bf-classic-4", "0.001 100 EXPANSION 4 LAYOUT CLASSIC", 600),
+    ("bf-blocked-1", "0.01 100 EXPANSION 1 LAYOUT BLOCKED", 250),
+    (
+        "bf-blocked-2",
+        "0.01 20 EXPANSION 2 LAYOUT BLOCKED SEED 2",
+        800,
+    ),
+    ("bf-blocked-4", "0.001 5 EXPANSION 4 LAYOUT BLOCKED", 200),
+    ("bf-blocked-full", "0.01 10 LAYOUT BLOCKED", 190),
+    ("bf-blocked-large", "0.01 100 LAYOUT BLOCKED", 4000),
+    (
+        "bf-window",
+        "0.01 20 WINDOW SECONDS 4000000000 GENERATIONS 2",
+        150,
+    ),
+    ("bf-window-items", "0.01 400 WINDOW ITEMS", 150),
     ("cf", "16", 60),
+    ("cf-4", "16 EXPANSION 4", 200),
     ("cf-fixed", "64 BUCKETSIZE 4 EXPANSION 0", 40),
     ("cf-added", "", 3),
 ];
@@ -48,12 +69,12 @@ const QUESTIONS: [&str; 11] = [
     "DBSIZE",
 ];
 
-fn family(key: &str) -> &'static str {
+pub(super) fn family(key: &str) -> &'static str {
     if key.starts_with("cf") { "CF" } else { "BF" }
 }
 
 /// Adds items to a filter. Some may be there by mistake.
-fn add(client: &mut Client, key: &str, items: &[String]) {
+pub(super) fn add(client: &mut Client, key: &str, items: &[String]) {
     for item in items {
         client.ok(&format!("{}.ADD {key} {item}", family(key)));
     }
@@ -136,13 +157,24 @@ pub(crate) fn check(release: &Path, scratch: &Path, expected: &Value) {
         } else {
             fs::copy(release.join(source), data.join(source)).unwrap();
         }
-        let server = Server::on(&home, &[&debug[..], &["--appendonly", log]].concat());
+        let settings = [&debug[..], &["--appendonly", log]].concat();
+        let server = Server::on(&home, &settings);
         let mut client = server.client();
         check_filters(&mut client, expected, source);
         check_answers(&mut client, expected, true);
         assert_eq!(client.text("DEBUG DIGEST"), expected["digest"], "{source}");
         client.ok("SELECT 1");
         assert_eq!(client.text("GET elsewhere"), "there");
+
+        client.ok("SELECT 0");
+        growth::of_keys(&mut client, expected, source);
+        client.ok("SAVE");
+        let digest = client.digest();
+        drop((client, server));
+        let server = Server::on(&home, &settings);
+        let mut client = server.client();
+        assert_eq!(client.digest(), digest, "{source}");
+        growth::check_members(&mut client, expected, source);
     }
 
     let server = Server::on(&folder("release-payloads"), &debug);
@@ -154,6 +186,7 @@ pub(crate) fn check(release: &Path, scratch: &Path, expected: &Value) {
     }
     check_filters(&mut client, expected, "payloads");
     check_answers(&mut client, expected, false);
+    growth::of_keys(&mut client, expected, "payloads");
 
     client.ok("FLUSHALL");
     for (key, chunks) in entries(&read(&release.join("chunks.json")), "chunks") {
@@ -171,6 +204,7 @@ pub(crate) fn check(release: &Path, scratch: &Path, expected: &Value) {
         }
     }
     check_filters(&mut client, expected, "chunks");
+    growth::of_keys(&mut client, expected, "chunks");
 }
 
 fn check_filters(client: &mut Client, expected: &Value, source: &str) {
@@ -215,16 +249,20 @@ fn filter(client: &mut Client, key: &str, count: usize) -> Value {
     };
     assert_eq!(found("item", count), items("item", count), "{key}");
     let wrong = found("other", OTHERS);
+    let stats = statistics(client, key);
+    json!({ "items": count, "wrong": wrong, "stats": stats })
+}
+
+pub(super) fn statistics(client: &mut Client, key: &str) -> Map<String, Value> {
     let Reply::Array(stats) = client.ok(&format!("{}.STATS {key}", family(key))) else {
         panic!("{key}: no statistics")
     };
     let stats = stats.chunks(2).map(|pair| (show(&pair[0]), show(&pair[1])));
-    // How much memory it takes is not written.
-    let stats: Map<String, Value> = stats
-        .filter(|(name, _)| name != "memory")
+    // How much memory it takes is not written, and the generations of a window grow older.
+    stats
+        .filter(|(name, _)| !["memory", "generations", "next-generation"].contains(&name.as_str()))
         .map(|(name, value)| (name, value.into()))
-        .collect();
-    json!({ "items": count, "wrong": wrong, "stats": stats })
+        .collect()
 }
 
 fn answers(client: &mut Client) -> Value {
@@ -232,7 +270,7 @@ fn answers(client: &mut Client) -> Value {
     Value::Object(Map::from_iter(said))
 }
 
-fn show(reply: &Reply) -> String {
+pub(super) fn show(reply: &Reply) -> String {
     match reply {
         Reply::Integer(number) => number.to_string(),
         reply => match reply.as_bytes() {
@@ -255,22 +293,28 @@ fn payloads(client: &mut Client) -> Value {
 
 fn chunks(client: &mut Client) -> Value {
     let chunks = FILTERS.map(|(key, ..)| {
-        let mut chunks = Vec::new();
-        let mut iterator = 0;
-        loop {
-            let reply = client.ok(&format!("{}.SCANDUMP {key} {iterator}", family(key)));
-            let Reply::Array(pair) = reply else {
-                panic!("{key}: no chunk")
-            };
-            iterator = pair[0].as_integer().unwrap();
-            if iterator == 0 {
-                return (key.to_owned(), chunks.into());
-            }
-            let bytes = pair[1].as_bytes().unwrap();
-            chunks.push(json!([iterator, BASE64.encode(bytes)]));
-        }
+        let chunks = chunks_of(client, key).into_iter();
+        let chunks = chunks.map(|(iterator, bytes)| json!([iterator, BASE64.encode(bytes)]));
+        (key.to_owned(), chunks.collect())
     });
     Value::Object(Map::from_iter(chunks))
+}
+
+/// SCANDUMP's iterators and chunks of a filter.
+pub(super) fn chunks_of(client: &mut Client, key: &str) -> Vec<(i64, Vec<u8>)> {
+    let mut chunks = Vec::new();
+    let mut iterator = 0;
+    loop {
+        let reply = client.ok(&format!("{}.SCANDUMP {key} {iterator}", family(key)));
+        let Reply::Array(pair) = reply else {
+            panic!("{key}: no chunk")
+        };
+        iterator = pair[0].as_integer().unwrap();
+        if iterator == 0 {
+            return chunks;
+        }
+        chunks.push((iterator, pair[1].as_bytes().unwrap().to_vec()));
+    }
 }
 
 /// Copies a folder's files, and its folders' files.

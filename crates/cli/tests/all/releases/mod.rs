@@ -9,6 +9,7 @@
 )]
 
 mod filters;
+mod growth;
 mod keys;
 
 use std::fs;
