@@ -188,10 +188,10 @@ impl Layers {
     /// The numbers that follow this word in each line.
     fn numbers<T: FromStr<Err: Debug>>(&self, word: &str) -> Vec<T> {
         let number = |line: &String| {
-            let numbers = line
+            let mut numbers = line
                 .split(' ')
                 .filter_map(|number| number.strip_prefix(word));
-            numbers.last().unwrap().parse().unwrap()
+            numbers.next().unwrap().parse().unwrap()
         };
         self.lines.iter().map(number).collect()
     }
