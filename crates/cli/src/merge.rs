@@ -98,6 +98,8 @@ fn union(
         let renewed = merged.renewed();
         merged = renewed.map_err(|error| unlike(first, first, error))?;
     }
+    // The file whose selection it is.
+    let mut remembering = first;
     for path in others.iter().map(AsRef::as_ref) {
         if signals.exit_code().is_some() {
             break;
@@ -113,8 +115,7 @@ fn union(
                 path.display()
             )));
         }
-        let remembered = selection.union(&other, any_selection);
-        selection = remembered.ok_or_else(|| {
+        let united = selection.union(&other, any_selection).ok_or_else(|| {
             let otherwise = match selection.case == other.case {
                 true => ", or give --any-selection if the values are of one kind all the same",
                 false => "",
@@ -122,10 +123,14 @@ fn union(
             Failure::Unlike(format!(
                 "{} remembers {selection}, and {} {other}; build one of them again with the \
                  options of the other{otherwise}",
-                first.display(),
+                remembering.display(),
                 path.display()
             ))
         })?;
+        if selection.part.is_none() {
+            remembering = path;
+        }
+        selection = united;
         let united = merged.union(filter);
         merged = united.map_err(|error| unlike(first, path, error))?;
     }

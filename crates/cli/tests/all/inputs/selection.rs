@@ -1,7 +1,7 @@
 //! What a filter file remembers of the records in it: another part of them is refused.
 
 use super::*;
-use everbloom::ScalableBloomFilter;
+use everbloom::{BloomFilter, ScalableBloomFilter};
 
 const TABLE: &str = "ann,ann@example.org\nbob,bob@example.org\n";
 const LINES: &str = "{\"a\":{\"b c\":\"x\"}}\n";
@@ -223,6 +223,7 @@ fn only_what_compares_the_same_is_merged() {
     build("a.bloom", &["-f", "2", "-d", ","]);
     build("b.bloom", &["-f", "2", "-d", ","]);
     build("c.bloom", &[]);
+    build("i.bloom", &["-i"]);
     let merge = |files: &[&str]| everbloom(&here, &[&["merge", "-q", "all.bloom"], files].concat());
     let unlike = merge(&["a.bloom", "b.bloom", "c.bloom"]);
     refused(
@@ -232,6 +233,17 @@ fn only_what_compares_the_same_is_merged() {
             "and c.bloom whole lines",
             "--any-selection",
         ],
+    );
+    // The one before it remembers nothing, so nothing is said of it.
+    let old = BloomFilter::builder().capacity(10).seed(1).build();
+    fs::write(here.join("old.bloom"), old.unwrap().to_bytes()).unwrap();
+    refused(
+        &merge(&["old.bloom", "a.bloom", "old.bloom", "c.bloom"]),
+        &["a.bloom remembers --field 2 -d ,, and c.bloom whole lines"],
+    );
+    refused(
+        &merge(&["old.bloom", "old.bloom", "i.bloom"]),
+        &["old.bloom remembers nothing", "and i.bloom whole lines"],
     );
     assert!(!here.join("all.bloom").exists());
     for (first, other, compared) in [
@@ -249,7 +261,6 @@ fn only_what_compares_the_same_is_merged() {
             "{info}"
         );
     }
-    build("i.bloom", &["-i"]);
     let args = ["merge", "--any-selection", "no.bloom", "c.bloom", "i.bloom"];
     refused(
         &everbloom(&here, &args),
