@@ -166,6 +166,28 @@ fn a_filter_of_a_list_is_asked_for_any_one_field() {
     assert_eq!(outcome.success(), "ann,ann@example.org\n");
 }
 
+/// A later record may have more fields, so the field is named from the start.
+#[test]
+fn a_filter_of_a_list_is_asked_for_csv_of_one_column() {
+    let here = folder("selection-column");
+    let list = ["build", "-q", "-g", "-e", "1e-9", "f.bloom"];
+    with_input(&here, &list, "ann\n1:a,2:bc,\nx, y\n\n").success();
+    let column = "name\nbob\n\"ann\"\n\"1:a,2:bc,\"\r\n\n\"x, y\"\n";
+    let check = |options: &[&str]| {
+        let args = [&["check", "f.bloom", "--csv"], options].concat();
+        with_input(&here, &args, column)
+    };
+    let members = "\"ann\"\n\"1:a,2:bc,\"\r\n\n\"x, y\"\n";
+    assert_eq!(check(&["-f", "1"]).success(), members);
+    assert_eq!(check(&["-f", "1", "-v"]).success(), "name\nbob\n");
+    let headed = check(&["--header", "-f", "name"]).success();
+    assert_eq!(headed, format!("name\n{members}"));
+    let words = ["f.bloom remembers whole lines", "this run compares --csv"];
+    for options in [&[][..], &["-v"], &["-q", "-v"], &["-c"]] {
+        refused(&check(options), &words);
+    }
+}
+
 /// The parameters are taken from the other filter, and none of its records.
 #[test]
 fn a_filter_like_another_remembers_what_was_put_into_it() {
