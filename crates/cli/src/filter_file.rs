@@ -280,7 +280,7 @@ impl FilterFile {
     }
 
     /// Whether the file may be replaced by a filter of our own of this sort: it is new, or such a
-    /// filter, damaged or not. Others would lose more than what is built again.
+    /// filter, whose bits may be damaged. Others would lose more than what is built again.
     pub(crate) fn check_is_own(&mut self, sort: Sort) -> Result<(), Failure> {
         self.check_is_of(None)?;
         if self.is_empty {
@@ -298,16 +298,21 @@ impl FilterFile {
         Err(unusable(&self.path, why))
     }
 
-    /// The sort of the filter of ours that is there, damaged or not.
+    /// The sort of the filter of ours that is there. Its bits may be damaged, but not its header: a
+    /// flipped bit there may make another sort of it.
     fn sort(&self) -> Result<Sort, Failure> {
         let header = stable::read_header(&self.file).map_err(|error| self.unread(error))?;
+        // Old versions have one checksum for all.
+        let read = || stable::read(&self.file, self.bytes().ok()?).ok();
+        let sort = Sort::of_header(&header)
+            .or_else(|| read().map(|(_, filter)| Writable::Own(filter).sort()));
         let unknown = "is damaged, or of a newer everbloom, so nobody knows what sort of filter it \
                        is; to keep it as it is, name another file, or remove this one";
-        Sort::of_header(&header).ok_or_else(|| unusable(&self.path, unknown))
+        sort.ok_or_else(|| unusable(&self.path, unknown))
     }
 
     /// Whether the file may be replaced by a filter of this program, without one of ours: it is
-    /// new, or such a filter, damaged or not.
+    /// new, or such a filter, whose bits may be damaged.
     pub(crate) fn check_is_of(&mut self, program: Option<Program>) -> Result<(), Failure> {
         if self.is_empty {
             return Ok(());

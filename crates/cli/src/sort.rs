@@ -1,12 +1,12 @@
 //! The sorts of our own filters in files, as the header tells them.
 
-use std::ops::RangeInclusive;
+use everbloom::hash::murmur64a;
 
 /// What the header of a filter begins with: the magic, and the version as two bytes.
 const MAGIC: &[u8] = b"EVRBLOOM";
 
-/// The versions that a filter has. A note in front has another, and no kind.
-const VERSIONS: RangeInclusive<u16> = 1..=3;
+/// The version whose header ends with a checksum of its own.
+const VERSION: u16 = 3;
 
 /// Where the header of these versions has the kind of the filter.
 const KIND_AT: usize = 10;
@@ -36,11 +36,13 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    /// The sort of the filter with this header. `None` when the header does not tell: it is damaged,
-    /// cut off, or of a later version.
+    /// The sort of the filter with this header. `None` when the header alone does not tell: it is
+    /// damaged, cut off, or of another version.
     pub(crate) fn of_header(header: &[u8]) -> Option<Sort> {
         let version = header.strip_prefix(MAGIC)?.first_chunk()?;
-        if !VERSIONS.contains(&u16::from_le_bytes(*version)) {
+        let (content, checksum) = header.split_last_chunk()?;
+        let is_whole = murmur64a(content, 0) == u64::from_le_bytes(*checksum);
+        if u16::from_le_bytes(*version) != VERSION || !is_whole {
             return None;
         }
         let has_window = header.get(OPTIONS_AT).is_some_and(|it| it & WINDOW != 0);

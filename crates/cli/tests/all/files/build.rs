@@ -8,7 +8,7 @@ use everbloom::{BloomFilter, CuckooFilter, ScalableBloomFilter};
 use everbloom_dev::wait_for;
 
 use super::{everbloom, folder_with, left, names, refused, with_input};
-use crate::support::{EVERBLOOM, folder, run};
+use crate::support::{EVERBLOOM, folder, root, run};
 
 #[test]
 fn members_are_found_and_others_are_not() {
@@ -264,6 +264,81 @@ fn neither_a_cuckoo_filter_nor_a_window_is_replaced_by_another_filter() {
         info.contains("windowed") && info.contains("30 days"),
         "{info}"
     );
+}
+
+/// A flipped bit in the header may make another sort of a filter.
+#[test]
+fn a_filter_with_a_damaged_header_is_not_replaced() {
+    let folder = folder_with("files-headers", &[("in", b"a\nb\n")]);
+    let cuckoo = CuckooFilter::new(100).to_bytes();
+    let dedup = ["dedup", "-q", "--window", "30d", "--state", "w.bloom", "in"];
+    everbloom(&folder, &dedup).success();
+    everbloom(&folder, &["build", "-q", "--growing", "g.bloom", "in"]).success();
+    let read = |name: &str| fs::read(folder.join(name)).unwrap();
+    let window = read("w.bloom");
+    // A note of 64 bytes is in front of the window. Without the bit of its option it is a filter
+    // that grows, and with another bit in its kind it has a fixed size, or is a cuckoo filter.
+    for (whole, at, bit) in [
+        (&window, 64 + 12, 16),
+        (&window, 64 + 10, 3),
+        (&window, 64 + 10, 1),
+        (&cuckoo, 10, 2),
+        (&cuckoo, 10, 1),
+        (&cuckoo, 63, 1),
+    ] {
+        let mut flipped = whole.clone();
+        flipped[at] ^= bit;
+        fs::write(folder.join("x.bloom"), &flipped).unwrap();
+        for args in [
+            &["build", "--growing", "x.bloom", "in"][..],
+            &["build", "x.bloom", "in"],
+            &["build", "--like", "w.bloom", "x.bloom", "in"],
+            &["merge", "x.bloom", "g.bloom"],
+        ] {
+            let outcome = everbloom(&folder, args);
+            refused(&outcome, &["x.bloom is damaged", "what sort of filter"]);
+        }
+        assert!(read("x.bloom") == flipped, "{at}");
+    }
+}
+
+/// A damaged bit array is built again. Old versions have one checksum for all.
+#[test]
+fn a_filter_with_damaged_bits_is_replaced_by_its_sort() {
+    let folder = folder_with("files-bits", &[("in", b"a\nb\n")]);
+    let path = folder.join("x.bloom");
+    for (file, at, is_old) in [
+        (
+            "crates/filters/tests/bytes/3-scalable-blocked.bin",
+            300,
+            false,
+        ),
+        ("python/tests/golden/scalable-blocked.bloom", 10, true),
+        ("python/tests/golden/scalable-classic.bloom", 10, true),
+        ("python/tests/golden/scalable-classic.bloom", 400, true),
+    ] {
+        let whole = fs::read(root().join(file)).unwrap();
+        let mut damaged = whole.clone();
+        damaged[at] ^= 3;
+        let build = |before: &[u8], options: &[&str]| {
+            fs::write(&path, before).unwrap();
+            let args = [&["build", "-q", "x.bloom", "in"], options].concat();
+            let outcome = everbloom(&folder, &args);
+            let is_replaced = fs::read(&path).unwrap() != before;
+            assert_eq!(is_replaced, outcome.status.success(), "{file}");
+            outcome
+        };
+        refused(&build(&whole, &[]), &["x.bloom is a filter that grows"]);
+        build(&whole, &["--growing"]).success();
+        let [fixed, growing] = [&[][..], &["--growing"]].map(|options| build(&damaged, options));
+        if is_old {
+            refused(&fixed, &["x.bloom is damaged"]);
+            refused(&growing, &["x.bloom is damaged"]);
+        } else {
+            refused(&fixed, &["x.bloom is a filter that grows"]);
+            growing.success();
+        }
+    }
 }
 
 /// The new file is written beside the old one, under a name that is nobody's.
