@@ -138,7 +138,10 @@ enum Format {
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     records: u64,
-    keyless: u64,
+    /// Records that have the field.
+    keys: u64,
+    /// Those that lack it. An empty line of a table lacks nothing.
+    lacking: u64,
     cut_quotes: u64,
 }
 
@@ -276,7 +279,8 @@ fn read(
         let then = ", and no filter was written; without --strict it would be left out";
         args.records.check(&chunk, tally.records, then)?;
         tally.records += chunk.ends.len() as u64;
-        tally.keyless += chunk.keyless.len() as u64;
+        tally.keys += (chunk.ends.len() - chunk.keyless.len()) as u64;
+        tally.lacking += chunk.lacking.len() as u64;
         tally.cut_quotes += chunk.cut_quotes;
         take(&chunk)?;
         pipeline.recycle(chunk);
@@ -292,7 +296,7 @@ fn read(
     }
     if !shared.stop.load(Ordering::Relaxed) {
         let then = ", and no filter was written";
-        args.records.check_any(tally.records, tally.keyless, then)?;
+        args.records.check_any(tally.keys, tally.lacking, then)?;
     }
     Ok(tally)
 }
@@ -307,7 +311,7 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
             Ok(())
         })?;
         shared.restart();
-        return Ok((tally.records - tally.keyless).max(1));
+        return Ok(tally.keys.max(1));
     }
     if args.growing {
         return Ok(CAPACITY);
@@ -384,8 +388,9 @@ fn summarize(tally: &Tally, filter: &Writable, bytes: u64, args: &Args) {
         grouped(stats.items),
         grouped(bytes),
     );
-    if tally.keyless > 0 {
-        let keyless = grouped(tally.keyless);
+    let keyless = tally.records - tally.keys;
+    if keyless > 0 {
+        let keyless = grouped(keyless);
         text += &format!("{keyless} had no such field and were left out\n");
     }
     if let Some(warning) = args.records.cut_quotes(tally.cut_quotes) {
@@ -399,7 +404,7 @@ fn summarize(tally: &Tally, filter: &Writable, bytes: u64, args: &Args) {
         text += &format!(
             "warning: that is more than {}; build it again with --capacity {} or more\n",
             label::percent(asked),
-            tally.records - tally.keyless,
+            tally.keys,
         );
     }
     say(&text);

@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut output = prints.then(|| Output::stdout(inputs)).transpose()?;
     let mut pipeline = args.records.start(&sources, case, &digest, &shared)?;
     let mut selected = 0;
-    let (mut records, mut keyless, mut cut) = (0, 0, 0);
+    let (mut records, mut keys, mut lacking, mut cut) = (0, 0, 0, 0);
     let mut found = Vec::new();
     while let Some(mut chunk) = pipeline.next()? {
         select(&mut filter, &chunk, args, &mut found)?;
@@ -118,10 +118,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.records.check(&chunk, records, then)?;
         records += chunk.ends.len() as u64;
         selected += found.iter().filter(|found| **found).count() as u64;
-        keyless += chunk.keyless.len() as u64;
+        keys += (chunk.ends.len() - chunk.keyless.len()) as u64;
+        lacking += chunk.lacking.len() as u64;
         cut += chunk.cut_quotes;
         // As long as no record has the field, it may be a mistake.
-        if args.quiet && selected > 0 && keyless < records {
+        if args.quiet && selected > 0 && keys > 0 {
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(output) = &mut output {
@@ -142,7 +143,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         say(&warning);
     }
     args.records
-        .check_any(records, keyless, ", so none was looked up")?;
+        .check_any(keys, lacking, ", so none was looked up")?;
     Ok(ExitCode::from(
         match shared.failed.load(Ordering::Relaxed) {
             0 => u8::from(selected == 0),

@@ -17,7 +17,7 @@ pub(super) struct Deduplicator {
     pub(super) output: Option<Output>,
     /// Print the repeats in place of the others.
     pub(super) repeated: bool,
-    /// Stop at a record without a key.
+    /// Stop at a record without the field.
     pub(super) strict: bool,
     pub(super) tally: Tally,
     /// For each key of the chunk, whether it is new.
@@ -53,7 +53,9 @@ impl Deduplicator {
         self.tally.records += self.keep.len() as u64;
         self.tally.kept += kept as u64;
         self.tally.cut_quotes += chunk.cut_quotes;
-        self.tally.keyless += chunk.keyless.partition_point(|r| *r < self.keep.len()) as u64;
+        let handled_of = |records: &[usize]| records.partition_point(|r| *r < self.keep.len());
+        self.tally.keys += (self.keep.len() - handled_of(&chunk.keyless)) as u64;
+        self.tally.lacking += handled_of(&chunk.lacking) as u64;
 
         if let Err((written, error)) = printed {
             let is_cut = written > bytes_of(chunk, &self.keep, handled);
@@ -74,7 +76,7 @@ impl Deduplicator {
     /// Decides for each record. One without a key is no repeat, nor is one for which a server gave
     /// no answer. A filter of this process that gave none has no room: the run ends there.
     fn choose(&mut self, chunk: &Chunk) {
-        let (repeated, strict) = (self.repeated, self.strict);
+        let repeated = self.repeated;
         let is_local = matches!(self.memory, Memory::Local(_));
         self.keep.clear();
         if chunk.keyless.is_empty() && self.new.len() == chunk.ends.len() {
@@ -84,11 +86,9 @@ impl Deduplicator {
         }
         let mut keyless = chunk.keyless.iter().peekable();
         let mut new = self.new.iter();
-        for record in 0..chunk.ends.len() {
+        let first = chunk.lacking.first().filter(|_| self.strict);
+        for record in 0..first.copied().unwrap_or(chunk.ends.len()) {
             let is_new = if keyless.next_if_eq(&&record).is_some() {
-                if strict {
-                    return;
-                }
                 true
             } else {
                 match new.next() {

@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if signals.exit_code().is_none() {
         let tally = &deduplicator.tally;
         let then = ", so none was compared";
-        args.records.check_any(tally.records, tally.keyless, then)?;
+        args.records.check_any(tally.keys, tally.lacking, then)?;
     }
     Ok(code)
 }

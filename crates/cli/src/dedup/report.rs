@@ -14,7 +14,10 @@ pub(super) struct Tally {
     pub(super) records: u64,
     /// Records that were printed, or would be without `--count`.
     pub(super) kept: u64,
-    pub(super) keyless: u64,
+    /// Records that have the field.
+    pub(super) keys: u64,
+    /// Those that lack it. An empty line of a table lacks nothing.
+    pub(super) lacking: u64,
     pub(super) cut_quotes: u64,
 }
 
@@ -32,9 +35,11 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
     let Tally {
         records,
         kept,
-        keyless,
+        keys,
         cut_quotes,
+        ..
     } = *tally;
+    let keyless = records - keys;
     let repeats = if args.repeated { kept } else { records - kept };
     let noun = if repeats == 1 { "repeat" } else { "repeats" };
     let [records, kept, repeats] = [records, kept, repeats].map(grouped);

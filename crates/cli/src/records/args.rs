@@ -201,7 +201,7 @@ impl RecordArgs {
     /// With --strict, fails at the first record of a chunk without the field. `before` are the
     /// records before the chunk, and `then` says what follows.
     pub(crate) fn check(&self, chunk: &Chunk, before: u64, then: &str) -> Result<(), Failure> {
-        match chunk.keyless.first().filter(|_| self.strict) {
+        match chunk.lacking.first().filter(|_| self.strict) {
             None => Ok(()),
             Some(first) => {
                 let number = before + *first as u64 + 1;
@@ -211,9 +211,10 @@ impl RecordArgs {
         }
     }
 
-    /// Fails when there were records, and none of them had the field: it is a mistake then.
-    pub(crate) fn check_any(&self, records: u64, keyless: u64, then: &str) -> Result<(), Failure> {
-        if records == 0 || keyless < records {
+    /// Fails when there were records that lack the field, and none that has it: it is a mistake
+    /// then.
+    pub(crate) fn check_any(&self, keys: u64, lacking: u64, then: &str) -> Result<(), Failure> {
+        if keys > 0 || lacking == 0 {
             return Ok(());
         }
         let what = self.key_of()?;

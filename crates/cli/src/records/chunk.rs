@@ -22,6 +22,8 @@ pub(crate) struct Chunk {
     pub(crate) empty_from: usize,
     /// The records without a key, ascending. There is nothing about them in what follows.
     pub(crate) keyless: Vec<usize>,
+    /// Those of them that lack the field. The others are empty lines of a table.
+    pub(crate) lacking: Vec<usize>,
     /// The records in which a delimiter seems to lie within quotes.
     pub(crate) cut_quotes: u64,
     /// The hash of each key, for a filter in memory.
@@ -119,13 +121,14 @@ impl Digester {
                 .extend(memchr_iter(self.terminator, bytes).map(|at| at + 1));
         }
         chunk.keyless.clear();
+        chunk.lacking.clear();
         chunk.hashes.clear();
         chunk.again.clear();
         chunk.keys.clear();
         chunk.key_ends.clear();
 
         let (hashes, keys, key_ends) = (&mut chunk.hashes, &mut chunk.keys, &mut chunk.key_ends);
-        let keyless = &mut chunk.keyless;
+        let keyless = (&mut chunk.keyless, &mut chunk.lacking);
         let records = || contents(bytes, &chunk.ends, self.terminator);
         chunk.cut_quotes = match self.key_of.may_misread_quotes() {
             true => {
@@ -209,12 +212,12 @@ pub(super) fn contents<'a>(
 }
 
 /// Calls `take` with the key of each record that has one. An empty record before `empty_from` has
-/// none.
+/// none, and lacks nothing.
 #[inline]
 fn each_key<'a>(
     (records, empty_from): (impl Iterator<Item = &'a [u8]>, usize),
     (key_of, case): (&mut KeyOf, Case),
-    keyless: &mut Vec<usize>,
+    (keyless, lacking): (&mut Vec<usize>, &mut Vec<usize>),
     mut take: impl FnMut(&[u8]),
 ) {
     if matches!((&key_of, case), (KeyOf::Whole, Case::Kept)) {
@@ -224,7 +227,12 @@ fn each_key<'a>(
         let is_nothing = record.is_empty() && number < empty_from;
         match key_of.find(record, case).filter(|_| !is_nothing) {
             Some(key) => take(&key),
-            None => keyless.push(number),
+            None => {
+                keyless.push(number);
+                if !is_nothing {
+                    lacking.push(number);
+                }
+            }
         }
     }
 }

@@ -366,10 +366,54 @@ fn an_empty_line_in_a_table_has_no_field() {
     // Also in chunks after the first.
     let many: String = (0..60_000).map(|n| format!("{n},1\n\n")).collect();
     assert!(dedup(&["-f", "1"], &many) == many);
-    let strict = with_input(&here, &["dedup", "--csv", "--strict"], "a,b\n\n");
-    fails_with(&strict, &["record 2 has no such field"]);
-    let none = with_input(&here, &["dedup", "--csv", "--header"], "a,b\n\n");
-    fails_with(&none, &["no record has a field of CSV with"]);
+}
+
+/// It is no record, so it lacks nothing.
+#[test]
+fn an_empty_line_in_a_table_is_no_mistake() {
+    let here = folder("csv-no-record");
+    with_input(&here, &["build", "-q", "-g", "ban"], "ann\n").success();
+    for empty in ["\n", "\n\n", "\r\n\n\r\n"] {
+        for (header, flags) in [
+            ("", &["--csv"][..]),
+            ("", &["--csv", "-f", "2"]),
+            ("a,b\n", &["--csv", "--header"]),
+            ("a,b\n", &["--csv", "--header", "-f", "b", "--strict"]),
+        ] {
+            let table = format!("{header}{empty}");
+            let run = |args: &[&str]| with_input(&here, &[args, flags].concat(), table.as_str());
+            assert_eq!(run(&["dedup", "-q"]).success(), table, "{flags:?}");
+            assert_eq!(run(&["build", "-q", "-g", "new"]).success(), "");
+            for invert in [&[][..], &["-v"]] {
+                let args = [&["check", "--any-selection", "ban"], invert].concat();
+                let checked = run(&args);
+                let code = i32::from(invert.is_empty());
+                assert_eq!(checked.status.code(), Some(code), "{checked:?}");
+                assert_eq!(checked.stderr, "");
+            }
+        }
+    }
+    for subcommand in [
+        &["dedup", "-q"][..],
+        &["build", "-q", "-g", "new"],
+        &["check", "-v", "--any-selection", "ban"],
+    ] {
+        let flags = ["--csv", "--strict", "-f", "2"];
+        let run = |table: &str| with_input(&here, &[subcommand, &flags].concat(), table);
+        run("a,1\n\nb,2\r\n\r\n\n").success();
+        // The records before it count, and a record of a list that is empty is one.
+        fails_with(&run("\na,1\n\nb\n"), &["record 4 has no such field"]);
+        fails_with(&run("\na\n\n"), &["record 2 has no such field"]);
+        let run = |table: &str| {
+            let flags = ["--csv", "-f", "3"];
+            with_input(&here, &[subcommand, &flags].concat(), table)
+        };
+        fails_with(&run("\na,1\n\n"), &["no record has a field 3 of CSV"]);
+        // Only of a table: without --csv the line lacks the field.
+        let strict = ["--strict", "-f", "2", "-d", ","];
+        let lines = with_input(&here, &[subcommand, &strict].concat(), "a,1\n\n");
+        fails_with(&lines, &["record 2 has no such field"]);
+    }
 }
 
 #[test]
