@@ -156,7 +156,7 @@ fn the_tries_are_further_and_further_apart_and_read_the_torn_end_alone() {
     assert_eq!(disk.contents(COPY).unwrap(), TORN);
 }
 
-/// What somebody does to the file while its torn end waits for room.
+/// What somebody does to the AOF while its torn end waits for room.
 type Meddle = fn(&CrashingDisk);
 
 /// Cuts this many bytes off, in place.
@@ -169,10 +169,13 @@ fn cut(disk: &CrashingDisk, bytes: usize) {
 /// People are asked to make room, and told that `redis-check-aof --fix` cuts a torn end off.
 #[test]
 fn a_file_that_somebody_cuts_or_removes_before_its_torn_end_is_moved_is_written_again() {
-    let meddles: [(&str, Meddle); 3] = [
+    let meddles: [(&str, Meddle); 4] = [
         ("cut within what is whole", |disk| cut(disk, TORN.len() + 9)),
         ("emptied", |disk| cut(disk, disk.len(INCREMENT).unwrap())),
         ("removed", |disk| disk.remove(INCREMENT).unwrap()),
+        ("left without its manifest", |disk| {
+            disk.remove(MANIFEST).unwrap();
+        }),
     ];
     for (name, meddle) in meddles {
         let (disk, machine) = (full_disk(), Arc::new(Stopwatch::default()));
@@ -196,6 +199,12 @@ fn a_file_that_somebody_cuts_or_removes_before_its_torn_end_is_moved_is_written_
         }
         assert!(log::write_waiting(store, persistence));
         assert!(store.can_log() && persistence.log_holds_all(), "{name}");
+        // The torn end went with its file.
+        assert_eq!(
+            [INCREMENT, COPY].map(|it| disk.len(it)),
+            [None; 2],
+            "{name}"
+        );
     }
 }
 
