@@ -93,7 +93,7 @@ bench: _bench-build bench-library bench-server bench-module bench-client bench-c
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
 bench-smoke:
     cargo build -p everbloom-cli -p everbloom-module
-    for what in library server module client concurrency entrances pauses; do \
+    for what in library server module client concurrency entrances growth pauses; do \
         cargo run --manifest-path benches/Cargo.toml -- "$what" --smoke \
             --everbloom target/debug/everbloom --module target/debug/libeverbloom_module.so \
             --results target/bench-smoke || exit; \
@@ -125,6 +125,10 @@ bench-concurrency:
 # What TLS, a Unix socket and metrics cost
 bench-entrances:
     cargo run --release --manifest-path benches/Cargo.toml -- entrances
+
+# Filters that grew beside reserved ones, in three minutes
+bench-growth:
+    cargo run --release --manifest-path benches/Cargo.toml -- growth
 
 # A million small filters, and one of a billion items; needs python3 and redis-server
 bench-extremes: _bench-build _load-build

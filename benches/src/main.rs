@@ -9,6 +9,7 @@ mod client;
 mod concurrency;
 mod entrances;
 mod fills;
+mod growth;
 mod library;
 mod load;
 mod machine;
@@ -29,8 +30,8 @@ use peak_alloc::PeakAlloc;
 static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
-Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|pauses
-       |plot|lessons [OPTION...]
+Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|growth
+       |pauses|plot|lessons [OPTION...]
        everbloom-benches load --command COMMAND [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
@@ -40,6 +41,7 @@ Usage: everbloom-benches library|server|module|client|concurrency|entrances|fill
   concurrency  one filter, one and two threads
   entrances    what TLS, a Unix socket and metrics cost, beside redis-server
   fills        memory and lookups of a large filter that is filled by and by
+  growth       filters that grew, by several expansions, beside reserved ones
   pauses       what others notice while something long is done, beside redis-server
   load         one load on one running server, as JSON
   plot         what library and server have written to --results, as SVG in docs/benchmarks
@@ -120,7 +122,7 @@ fn main() -> Result<()> {
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
             (
                 "library" | "server" | "module" | "client" | "concurrency" | "entrances" | "fills"
-                | "pauses" | "plot" | "lessons",
+                | "growth" | "pauses" | "plot" | "lessons",
                 None,
             ) => what = Some(arg),
             _ => bail!("{USAGE}"),
@@ -140,6 +142,7 @@ fn main() -> Result<()> {
         Some("plot") => plot::run(&options.results, &here.join("../docs/benchmarks")),
         Some("lessons") => plot::lessons(&here.join("../docs/guide")),
         Some("fills") => fills::run(&options),
+        Some("growth") => growth::run(&options),
         Some("entrances") => entrances::run(&options),
         Some("pauses") => pauses::run(&options),
         Some("concurrency") => concurrency::run(&options),

@@ -40,7 +40,7 @@ use crate::math::saturating_sum;
 ///
 /// let mut seen = LayeredFilter::from(ScalableBloomFilter::new(1000, 0.001));
 /// seen.extend((0..5000).map(|i| format!("item {i}")));
-/// assert_eq!(seen.layers().len(), 2);
+/// assert_eq!(seen.layers().len(), 3);
 /// assert!(seen.contains("item 4711"));
 ///
 /// let seen = WindowedBloomFilter::try_from(seen).unwrap_err();
@@ -188,8 +188,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         self.layers.first().and_then(Layer::valkey_bloom)
     }
 
-    /// How many times the capacity of a layer the next one has; in the blocked layout of a large
-    /// layer.
+    /// How many times the capacity of a layer the next one has.
     #[must_use]
     pub fn expansion(&self) -> u32 {
         self.expansion

@@ -127,7 +127,7 @@ impl ScalableBloomFilter {
     /// let mut seen = ScalableBloomFilter::builder().seed(7).build()?;
     /// seen.extend(0..1000);
     /// assert!(!seen.is_empty() && (990..=1000).contains(&seen.len()));
-    /// assert_eq!((seen.capacity(), seen.error_rate()), (1900, 0.01));
+    /// assert_eq!((seen.capacity(), seen.error_rate()), (1500, 0.01));
     /// assert_eq!((seen.layout(), seen.key()), (Layout::Blocked, Some(Key::from_seed(7))));
     /// assert_eq!((seen.expansion(), seen.is_fixed()), (2, false));
     /// assert!(seen.memory_usage() < 8000);

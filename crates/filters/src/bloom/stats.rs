@@ -28,7 +28,7 @@ use crate::sizing::LayerSize;
 /// // Of several layers it tells the sum; the hashes are those of the newest.
 /// let mut seen = ScalableBloomFilter::builder().capacity(100).error_rate(0.01).build()?;
 /// seen.extend(0..1000);
-/// assert_eq!((seen.stats().capacity, seen.stats().hashes), (Some(1900), 8));
+/// assert_eq!((seen.stats().capacity, seen.stats().hashes), (Some(1500), 8));
 ///
 /// // A cuckoo filter is made for no rate. Its capacity are its slots.
 /// let stats = CuckooFilter::builder().slots(1024).build().unwrap().stats();

@@ -139,12 +139,10 @@ impl<W: MaybeWindow> LayeredFilter<W> {
                 let (mut capacity, mut sum) = (newest.capacity(), 0.0);
                 // Each layer takes a part of what is left, as in `grow`.
                 for _ in 0..MAX_GROWTH {
-                    let expansion =
-                        u64::from(self.expansion()).max(BlockedSize::SMALL_EXPANSION.into());
                     let share = match window {
                         Some(_) => 0.5,
                         None => {
-                            capacity = capacity.saturating_mul(expansion);
+                            capacity = capacity.saturating_mul(self.expansion().into());
                             BlockedSize::share(capacity)
                         }
                     };

@@ -233,6 +233,7 @@ def main():
     write("3-fixed-classic.bin", 1, 13, 0, None, [classic(5, 0.01)])
     write("3-scalable-classic.bin", 2, 5, 2, None, [classic(3, 0.005), classic(6, 0.0025)])
     write("3-fixed-blocked.bin", 1, 13, 0, 42, [layer(100, 0.01, 128, 6)])
+    # As older versions grew it. Now the second layer would have twice the capacity of the first.
     layers = [layer(3, 0.00125, 64, 8), layer(54, 0.00109375, 128, 8)]
     write("3-scalable-blocked.bin", 2, 5, 2, 42, layers)
     write("3-windowed.bin", 2, 5 + 16, 2, 1, window_layers(), WINDOW)

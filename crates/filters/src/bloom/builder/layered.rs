@@ -76,9 +76,7 @@ impl LayeredBuilder {
         self
     }
 
-    /// The growth factor from one layer's capacity to the next, 2 by default. 0 disables growth. In
-    /// the blocked layout this applies to large layers; small ones grow by more, see
-    /// [`BlockedSize::next`].
+    /// The growth factor from one layer's capacity to the next, 2 by default. 0 disables growth.
     pub fn expansion(mut self, factor: u32) -> Self {
         self.expansion = factor;
         self

@@ -49,9 +49,7 @@ impl ScalableBuilder {
         Self(self.0.capacity(items))
     }
 
-    /// The growth factor from one layer's capacity to the next, 2 by default. 0 disables growth. In
-    /// the blocked layout this applies to large layers; small ones grow by more, see
-    /// [`BlockedSize::next`](crate::sizing::BlockedSize::next).
+    /// The growth factor from one layer's capacity to the next, 2 by default. 0 disables growth.
     pub fn expansion(self, factor: u32) -> Self {
         Self(self.0.expansion(factor))
     }

@@ -233,7 +233,7 @@ impl<'a> BloomView<'a> {
     /// let bytes = seen.to_bytes();
     /// let view = BloomView::new(&bytes)?;
     /// assert!(view.is_scalable());
-    /// assert_eq!(view.parts().layers.len(), 2);
+    /// assert_eq!(view.parts().layers.len(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -67,10 +67,6 @@ impl BlockedSize {
     /// The least capacity of a large layer. [Example](Self::next).
     pub const LARGE: u64 = 1 << 20;
 
-    /// The least growth factor from a small layer's capacity to the next. Four such steps lead from
-    /// the default capacity of 100 to ten million: 10^(5/4) = 17.8. [Example](Self::next).
-    pub const SMALL_EXPANSION: u32 = 18;
-
     /// The smallest dimensions for a capacity and an error rate; `None` when the capacity is 0, the
     /// rate is below [`MIN_RATE`](Self::MIN_RATE) or not less than 1, or the bits would be more
     /// than 2^63.
@@ -257,8 +253,10 @@ impl BlockedSize {
     /// the same hash count are tested together, which is worth a few bits.
     fn in_chain(capacity: u64, error_rate: f64, hashes: u32) -> Option<BlockedSize> {
         let best = BlockedSize::new(capacity, error_rate)?;
+        // A small layer takes whole blocks, too.
+        let most = (best.bytes + best.bytes / 8).next_multiple_of(BLOCK as u64);
         best.with_hashes(hashes)
-            .filter(|alike| alike.bytes <= best.bytes + best.bytes / 8)
+            .filter(|alike| alike.bytes <= most)
             .or(Some(best))
     }
 
@@ -271,27 +269,23 @@ impl BlockedSize {
         BlockedSize::with_load(self.capacity, self.error_rate, load)
     }
 
-    /// Dimensions of the layer after this one, when the existing layers leave `left` of the given
-    /// error rate; `None` when no layer fits.
-    ///
-    /// While layers are small, the next one has [`SMALL_EXPANSION`](Self::SMALL_EXPANSION) times
-    /// the capacity, or `expansion` times if that is more: a chain of small layers costs lookups
-    /// more than memory.
+    /// Dimensions of the layer after this one, of `expansion` times its capacity, when the existing
+    /// layers leave `left` of the given error rate; `None` when no layer fits.
     ///
     /// ```
     /// use everbloom::sizing::BlockedSize;
     /// let small = BlockedSize::first(100, 0.01).unwrap();
-    /// let next = small.next(2, 0.01 - small.error_rate).unwrap();
-    /// assert_eq!(next.capacity, 100 * u64::from(BlockedSize::SMALL_EXPANSION));
+    /// assert_eq!(small.error_rate, 0.01 / 8.0);
+    /// let next = small.next(4, 0.01 - small.error_rate).unwrap();
+    /// assert_eq!((next.capacity, next.error_rate), (400, (0.01 - 0.01 / 8.0) / 8.0));
     ///
     /// let large = BlockedSize::first(BlockedSize::LARGE, 0.01).unwrap();
-    /// assert_eq!(large.next(2, 0.01 - large.error_rate).unwrap().capacity, 2 * BlockedSize::LARGE);
+    /// let next = large.next(2, 0.01 - large.error_rate).unwrap();
+    /// assert_eq!((next.capacity, next.error_rate), (2 * BlockedSize::LARGE, 0.01 / 4.0));
     /// ```
     #[must_use]
     pub fn next(&self, expansion: u32, left: f64) -> Option<BlockedSize> {
-        let is_small = self.capacity < Self::LARGE;
-        let least = if is_small { Self::SMALL_EXPANSION } else { 0 };
-        let capacity = self.capacity.checked_mul(expansion.max(least).into())?;
+        let capacity = self.capacity.checked_mul(expansion.into())?;
         BlockedSize::in_chain(capacity, left * Self::share(capacity), self.hashes)
     }
 

@@ -61,30 +61,6 @@ fn a_filter_grown_to_ten_million_keeps_its_rate() {
     grown_keeps_its_rate(10_000_000, 20_000_000);
 }
 
-/// What [`BlockedSize::next`] is for: four steps lead from a hundred to ten million, and the
-/// whole has at most 1.6 times the bits of one filter.
-#[test]
-fn growth_costs_few_bits() {
-    let rate = 0.01;
-    let mut layer = BlockedSize::first(100, rate).unwrap();
-    let (mut items, mut bits, mut left) = (0, 0, rate);
-    for number in 1.. {
-        items += layer.capacity;
-        bits += layer.bits();
-        left -= layer.error_rate;
-        assert!(left > 0.0);
-        if items > 1_000_000_000 {
-            break;
-        }
-        let ratio = bits as f64 / BlockedSize::new(items, rate).unwrap().bits() as f64;
-        if (1_000_000..20_000_000).contains(&items) {
-            assert_eq!((number, items), (5, 11_115_100));
-            assert!(ratio < 1.4, "{ratio} at {items}");
-        }
-        layer = layer.next(2, left).unwrap();
-    }
-}
-
 /// 10 000 items found to be false positives of a classic filter, whose hash everybody knows,
 /// are no more than others to a filter with a random key.
 #[test]

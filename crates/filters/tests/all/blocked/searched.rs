@@ -49,11 +49,7 @@ proptest! {
             };
             left -= size.error_rate;
             layer = size.next(expansion, left);
-            let factor = match size.capacity < BlockedSize::LARGE {
-                true => expansion.max(BlockedSize::SMALL_EXPANSION),
-                false => expansion,
-            };
-            let capacity = size.capacity * u64::from(factor);
+            let capacity = size.capacity * u64::from(expansion);
             let rate = left * BlockedSize::share(capacity);
             prop_assert_eq!(layer, slow::in_chain(capacity, rate, size.hashes));
         }

@@ -73,7 +73,8 @@ pub(super) fn in_chain(capacity: u64, error_rate: f64, hashes: u32) -> Option<Bl
     }
     let load = load_of(hashes, error_rate * 0.99);
     let alike = sized(capacity, error_rate, (load, hashes));
-    let alike = alike.filter(|alike| alike.bytes <= best.bytes + best.bytes / 8);
+    let alike =
+        alike.filter(|alike| alike.bytes <= (best.bytes + best.bytes / 8).div_ceil(64) * 64);
     alike.or(Some(best))
 }
 
