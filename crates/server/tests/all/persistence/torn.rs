@@ -309,6 +309,10 @@ fn a_log_with_a_torn_end_can_be_switched_off() {
     until(&mut client, "aof_rewrites", "1");
     run(&mut client, &["SET d 4"]);
     drop(running);
+    // The torn end went with its file.
+    let files = disk.files().into_keys();
+    let old: Vec<String> = files.filter(|name| name.starts_with(FIRST)).collect();
+    assert!(old.is_empty(), "{old:?}");
     let (_running, mut client) = start_on(&disk, logging("unused".as_ref()));
     assert_eq!(client.line("EXISTS a b c d f"), Reply::Integer(4));
 }
