@@ -17,8 +17,8 @@ const FIXED: u8 = 1;
 /// The kind of a filter that grows or forgets.
 const LAYERS: u8 = 2;
 
-/// The kind of a cuckoo filter.
-const CUCKOO: u8 = 3;
+/// The kinds of cuckoo filters: RedisBloom's, and with a chosen error rate.
+const CUCKOO: RangeInclusive<u8> = 3..=4;
 
 /// Where the header has the first byte of the options.
 const OPTIONS_AT: usize = 12;
@@ -50,7 +50,7 @@ impl Sort {
             FIXED => Some(Sort::Fixed),
             LAYERS if has_window => Some(Sort::Windowed),
             LAYERS => Some(Sort::Growing),
-            CUCKOO => Some(Sort::Cuckoo),
+            kind if CUCKOO.contains(&kind) => Some(Sort::Cuckoo),
             _ => None,
         }
     }

@@ -81,7 +81,7 @@ impl Figures {
                     metrics,
                     room: cuckoo
                         .expected_until_growth()
-                        .unwrap_or(cuckoo.slots() - cuckoo.used()),
+                        .unwrap_or(cuckoo.capacity().saturating_sub(cuckoo.used())),
                     fill_ratio: stats.fill_ratio,
                     asked: stats.error_rate,
                     expected: stats.estimated_error_rate,

@@ -91,7 +91,7 @@ impl Parts {
                 let number = u16::try_from(number).ok().filter(|it| *it < parts.tables);
                 number
                     .and_then(|it| parts.table(it))
-                    .map(|(_, slots)| slots)
+                    .map(|(_, bytes)| bytes)
             }
         }
     }
@@ -141,7 +141,7 @@ impl Filter {
     pub fn stream_len(&self) -> u64 {
         match self {
             Filter::Bloom(filter) => filter.stream_len(),
-            Filter::Cuckoo(filter) => filter.slots(),
+            Filter::Cuckoo(filter) => filter.stream_len(),
         }
     }
 

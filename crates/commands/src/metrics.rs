@@ -46,7 +46,7 @@ impl Metrics {
     pub fn of_memory(filter: &Filter, memory: usize) -> Self {
         let capacity = match filter {
             Filter::Bloom(filter) => filter.capacity(),
-            Filter::Cuckoo(filter) => filter.slots(),
+            Filter::Cuckoo(filter) => filter.capacity(),
         };
         let arrays = filter.arrays() as u64;
         Metrics([memory as u64, 1, arrays, filter.items(), capacity])

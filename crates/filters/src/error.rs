@@ -152,12 +152,23 @@ impl InsertError {
 pub enum CuckooError {
     /// The bucket size is 0.
     BucketSize,
-    /// The first table has no buckets, or their number is no power of two, or is 2^56 or more.
+    /// The first table has no buckets, or their number is no power of two (with a chosen error rate:
+    /// is odd), or is 2^56 or more.
     Buckets,
     /// The most kicks are 0.
     Kicks,
-    /// The expansion is above [`MAX_EXPANSION`](crate::CuckooFilter::MAX_EXPANSION).
+    /// The expansion is above [`MAX_EXPANSION`](crate::CuckooFilter::MAX_EXPANSION), or with a
+    /// chosen error rate it is no power of two.
     Expansion,
+    /// The error rate is out of its range, or the widths of the fingerprints do not give it.
+    ErrorRate,
+    /// An error rate was given together with slots, a bucket size or kicks, or without a capacity.
+    Conflict,
+    /// A key or a seed was given without an error rate: RedisBloom's kind has none.
+    UnexpectedKey,
+    /// A filter with a chosen error rate needs a key or a seed where no system provides random
+    /// numbers.
+    NoKey,
     /// There is no table, or there are several although the expansion is 0.
     Tables,
     /// The number of slots of a table does not match its buckets.
@@ -177,9 +188,16 @@ pub enum CuckooError {
 messages! {
     CuckooError {
         BucketSize => "the bucket size must be at least 1";
-        Buckets => "the buckets of the first table must be a power of two below 2^56";
+        Buckets =>
+            "the buckets of the first table must be a power of two below 2^56, or with an error \
+             rate an even number";
         Kicks => "the most kicks must be at least 1";
-        Expansion => "the expansion must be at most 32768";
+        Expansion => "the expansion must be at most 32768, and with an error rate a power of two";
+        ErrorRate => "the error rate must be from 1e-9 to 0.5";
+        Conflict =>
+            "an error rate goes with a capacity; it leaves no slots, bucket size or kicks to choose";
+        UnexpectedKey => "a key or a seed is for cuckoo filters with an error rate";
+        NoKey => "a cuckoo filter with an error rate needs a key or a seed";
         Tables => "a filter has one table, or several when it grows";
         Slots { table } => "table {table}: the slots are not as many as its buckets have";
         TooLarge { limit } => "the tables are larger than {limit} bytes";

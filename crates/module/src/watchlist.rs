@@ -57,7 +57,7 @@ impl State {
         }
         let size = match filter {
             Filter::Bloom(filter) => filter.layers().last()?.capacity(),
-            Filter::Cuckoo(filter) => filter.slots(),
+            Filter::Cuckoo(filter) => filter.capacity(),
         };
         match (figures.room, figures.is_fixed) {
             (room, _) if room > size / 10 => None,

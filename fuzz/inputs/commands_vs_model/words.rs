@@ -100,6 +100,7 @@ impl Cuckoo {
             bucket_size: self.bucket_size,
             max_kicks: self.max_kicks,
             expansion: self.expansion,
+            keyed: None,
         })
     }
 }

@@ -187,6 +187,7 @@ fn cuckoo_parts(info: Reply) -> Option<CuckooParts> {
         bucket_size: field("Bucket size")?.try_into().ok()?,
         max_kicks: field("Max iterations")?.try_into().ok()?,
         expansion: field("Expansion rate")?.try_into().ok()?,
+        keyed: None,
     })
 }
 

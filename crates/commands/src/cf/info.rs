@@ -37,7 +37,7 @@ pub fn info(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &m
             .saturating_mul(tables)
             .saturating_add(FILTER_BYTES);
         map([
-            ("Size", count(filter.slots().saturating_add(beside))),
+            ("Size", count(filter.stream_len().saturating_add(beside))),
             ("Number of buckets", count(filter.buckets())),
             ("Number of filters", count(tables)),
             ("Number of items inserted", count(filter.len())),

@@ -171,6 +171,7 @@ fn cuckoo() -> impl Strategy<Value = CuckooParts> {
             bucket_size,
             max_kicks,
             expansion,
+            keyed: None,
         },
     )
 }

@@ -10,6 +10,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 
 use super::place::other;
+use super::scheme::{Bytes, Scheme};
 use super::table::Table;
 
 /// The numbers of failed kicks after which an insert searches, each time among as many buckets as
@@ -27,14 +28,15 @@ impl Table {
         {
             return false;
         }
-        let two = two.map(|bucket| self.reduce(bucket));
+        let two = two.map(|bucket| Bytes::reduce(self, bucket));
         let (mut seen, mut open) = (BTreeSet::from(two), vec![two[0], two[1]]);
         while let Some(bucket) = open.pop() {
-            for &fingerprint in self.slots_of(bucket) {
+            for at in Bytes::slots(self, bucket) {
+                let fingerprint = Bytes::get(self, at);
                 if fingerprint == 0 || seen.len() > kicks / 2 {
                     return false;
                 }
-                let next = self.reduce(other(bucket, fingerprint));
+                let next = Bytes::reduce(self, other(bucket, fingerprint));
                 if seen.insert(next) {
                     open.push(next);
                 }

@@ -41,13 +41,9 @@ impl CuckooFilter {
         let capture = &mut self.capture;
         let mut from = 0;
         while let Some((at, place)) = table.next_used(from) {
-            let has_room = |table: &Table| {
-                let mut buckets = place.buckets().into_iter();
-                buckets.any(|bucket| table.has_room(bucket))
-            };
             let to = match rooms {
                 Some(rooms) => rooms.oldest(older, place),
-                None => older.iter().position(has_room),
+                None => older.iter().position(|table| table.has_room(place)),
             };
             let target = to.and_then(|to| Some((to, older.get_mut(to)?)));
             let is_moved = target.is_some_and(|(number, target)| {
@@ -85,14 +81,14 @@ impl Rooms {
     /// The oldest table that has room for a fingerprint.
     fn oldest(&mut self, tables: &[Table], place: Place) -> Option<usize> {
         let first = tables.first()?;
-        let oldest = place.buckets().map(|bucket| {
-            let number = usize::try_from(first.reduce(bucket)).ok();
+        let oldest = first.homes(place).map(|bucket| {
+            let number = usize::try_from(bucket).ok();
             let number = number.and_then(|number| self.0.get_mut(number));
             let Some(number) = number else {
                 return usize::MAX;
             };
             let rest = tables.get(usize::from(*number)..).unwrap_or_default();
-            let full = rest.iter().take_while(|table| !table.has_room(bucket));
+            let full = rest.iter().take_while(|table| !table.has_room_in(bucket));
             // There are at most 65535 tables.
             *number = number.saturating_add(u16::try_from(full.count()).unwrap_or(u16::MAX));
             usize::from(*number)
@@ -120,6 +116,7 @@ mod tests {
             bucket_size,
             max_kicks: 20,
             expansion,
+            keyed: None,
         };
         let tables = (1..).take_while(|tables| {
             let parts = CuckooParts {
@@ -153,7 +150,7 @@ mod tests {
             for at in 0..table.slots.len() {
                 let place = Place {
                     hash: at as u64 / size,
-                    fingerprint: table.slots[at],
+                    fingerprint: table.slots[at].into(),
                 };
                 let capture = &mut filter.capture;
                 let mut watch = Watch { capture, number };

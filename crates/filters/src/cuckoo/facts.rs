@@ -3,7 +3,6 @@
 use core::mem::size_of;
 
 use super::CuckooFilter;
-use super::place::FINGERPRINTS;
 use super::table::Table;
 use crate::bits::memory::spilled;
 use crate::bloom::stats::Stats;
@@ -52,10 +51,43 @@ impl CuckooFilter {
         self.tables.first().map_or(0, Table::buckets)
     }
 
-    /// The slots of all tables. A slot is one byte. [Example](Self::len).
+    /// The slots of all tables. [Example](Self::len).
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.tables.iter().map(Table::len).sum()
+    }
+
+    /// The most slots in use that its tables allow: all of them, or with a chosen error rate 19 of
+    /// 20. Without removals, a filter of one table takes as many items before it grows.
+    ///
+    /// ```
+    /// # use everbloom::CuckooFilter;
+    /// let builder = CuckooFilter::builder().capacity(1000);
+    /// let filter = builder.error_rate(0.001).seed(7).build()?;
+    /// assert_eq!((filter.slots(), filter.capacity()), (1072, 1018));
+    /// assert_eq!(CuckooFilter::new(1000).capacity(), 2048);
+    /// # Ok::<(), everbloom::redisbloom::CuckooError>(())
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.tables.iter().map(Table::capacity).sum()
+    }
+
+    /// The bytes of the slots of all tables, which are those of
+    /// [`stream_chunk`](Self::stream_chunk). A slot is one byte, or as many bits as the error rate
+    /// needs.
+    ///
+    /// ```
+    /// # use everbloom::CuckooFilter;
+    /// let builder = CuckooFilter::builder().capacity(1000);
+    /// let filter = builder.error_rate(0.001).seed(7).build()?;
+    /// assert_eq!((filter.slots(), filter.stream_len()), (1072, 1072 * 13 / 8));
+    /// assert_eq!(CuckooFilter::new(1000).stream_len(), 2048);
+    /// # Ok::<(), everbloom::redisbloom::CuckooError>(())
+    /// ```
+    #[must_use]
+    pub fn stream_len(&self) -> u64 {
+        self.tables.iter().map(Table::bytes).sum()
     }
 
     /// The bytes of all tables, as limits count them: the slots, and for each table except the
@@ -74,7 +106,7 @@ impl CuckooFilter {
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
         let more = (self.tables.len() as u64).saturating_sub(1);
-        self.slots() + more * Self::BYTES_BESIDE_SLOTS
+        self.stream_len() + more * Self::BYTES_BESIDE_SLOTS
     }
 
     /// Slots of a bucket. [Example](Self::len).
@@ -118,7 +150,7 @@ impl CuckooFilter {
     /// The error rate to expect is 1 − (1 − 1/255)<sup>2bl</sup>, where l is the load of all tables
     /// added up. A lookup compares with 2bl fingerprints, of which each is the item's with
     /// probability 1/255 (section 5.1 of the paper, with 255 for 2<sup>f</sup> and the slots in
-    /// use).
+    /// use). With a chosen error rate each table has its own number of fingerprints instead of 255.
     ///
     /// ```
     /// # let mut filter = everbloom::CuckooFilter::new(1000);
@@ -133,37 +165,44 @@ impl CuckooFilter {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let load = |table: &Table| table.used as f64 / table.len() as f64;
-        let loads = self.tables.iter().map(load).sum();
         Stats {
             items: self.items,
             estimated_items: self.used(),
-            capacity: Some(self.slots()),
-            bits: self.slots().saturating_mul(8),
+            capacity: Some(self.capacity()),
+            bits: self.stream_len().saturating_mul(8),
             hashes: 2,
             fill_ratio: self.used() as f64 / self.slots() as f64,
-            error_rate: None,
-            estimated_error_rate: error_rate(self.bucket_size, loads),
+            error_rate: self.keyed.as_ref().map(|keyed| keyed.parts.error_rate),
+            estimated_error_rate: error_rate(&self.tables, |table| {
+                table.used as f64 / table.len() as f64
+            }),
         }
     }
 
     /// The error rate when every slot of all tables is in use: 1 − (1 − 1/255)<sup>2bt</sup> for t
-    /// tables. [Example](Self::stats).
+    /// tables. With a chosen error rate, that of full tables, which is at most as large.
+    /// [Example](Self::stats).
     #[must_use]
     pub fn full_error_rate(&self) -> f64 {
-        error_rate(self.bucket_size, self.tables.len() as f64)
+        error_rate(&self.tables, |table| {
+            table.capacity() as f64 / table.len() as f64
+        })
     }
 
     /// The memory of the filter in bytes, the struct included. [Example](Self::len).
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         let slots: usize = self.tables.iter().map(|table| table.slots.len()).sum();
-        size_of::<Self>() + spilled(&self.tables) + slots + self.capture.memory_usage()
+        let keyed = self.keyed.as_ref().map_or(0, |keyed| size_of_val(&**keyed));
+        size_of::<Self>() + keyed + spilled(&self.tables) + slots + self.capture.memory_usage()
     }
 }
 
-/// The error rate of a lookup in tables whose loads add up to this.
-fn error_rate(bucket_size: u8, load: f64) -> f64 {
-    let compared = 2.0 * f64::from(bucket_size) * load;
-    -exp_m1(compared * ln_1p(-1.0 / FINGERPRINTS as f64))
+/// The error rate of a lookup in tables of these loads.
+fn error_rate(tables: &[Table], load: impl Fn(&Table) -> f64) -> f64 {
+    let logarithms = tables.iter().map(|table| {
+        let compared = 2.0 * f64::from(table.bucket_size()) * load(table);
+        compared * ln_1p(-1.0 / table.fingerprints() as f64)
+    });
+    -exp_m1(logarithms.sum())
 }

@@ -97,6 +97,9 @@ impl CuckooFilter {
             return None;
         }
         let (newest, older) = self.tables.split_last()?;
+        if self.keyed.is_some() {
+            return Some(newest.capacity().saturating_sub(newest.used));
+        }
         let sizes = (self.bucket_size, self.max_kicks);
         Some(expected(newest.len(), newest.used, sizes, Older::of(older)))
     }

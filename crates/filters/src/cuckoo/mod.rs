@@ -10,13 +10,17 @@ mod closed;
 mod compact;
 mod facts;
 mod growth;
+pub(crate) mod keyed;
+mod packed;
 pub(crate) mod parts;
 mod place;
+mod scheme;
+mod shape;
 mod table;
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::mem::size_of;
-use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 
 use smallvec::SmallVec;
@@ -26,6 +30,7 @@ use crate::hash::CuckooHash;
 use crate::hash::item::Item;
 use crate::layer::capture::Capture;
 use crate::limits::{self, MAX_GROUP};
+pub(crate) use keyed::Keyed;
 pub(crate) use place::Place;
 pub(crate) use table::{Table, Watch};
 
@@ -84,6 +89,8 @@ pub struct CuckooFilter {
     pub(crate) max_kicks: u16,
     pub(crate) expansion: u16,
     pub(crate) bucket_size: u8,
+    /// Only with a chosen error rate.
+    pub(crate) keyed: Option<Box<Keyed>>,
     pub(crate) capture: Capture,
 }
 
@@ -100,14 +107,17 @@ impl CuckooFilter {
     /// The largest expansion. [Example](Self::expansion).
     pub const MAX_EXPANSION: u16 = MAX_EXPANSION;
 
-    /// The bytes of each table except the first in addition to its slots. Limits count them,
+    /// The bytes of each table except the first in addition to those of its slots. Limits count them,
     /// because small tables take memory, too. [Example](Self::table_bytes).
     pub const BYTES_BESIDE_SLOTS: u64 = size_of::<Table>() as u64;
 
     /// The item's place in every table.
     #[inline]
-    pub(crate) fn place_of(item: &(impl Item + ?Sized)) -> Place {
-        Place::of(item.hash_with(&CuckooHash))
+    pub(crate) fn place_of(&self, item: &(impl Item + ?Sized)) -> Place {
+        match &self.keyed {
+            None => Place::of(item.hash_with(&CuckooHash)),
+            Some(keyed) => Place::of_keyed(item.hash_with(&keyed.secrets)),
+        }
     }
 
     /// Inserts an item, even if it is there already.
@@ -116,7 +126,7 @@ impl CuckooFilter {
     ///
     /// [`InsertError`] when there is no room for it: nothing has changed then.
     pub fn insert<T: Item + ?Sized>(&mut self, item: &T) -> Result<(), InsertError> {
-        self.insert_place(Self::place_of(item), u64::MAX)
+        self.insert_place(self.place_of(item), u64::MAX)
     }
 
     /// Inserts an item unless it seems to be there; true when it was inserted.
@@ -132,14 +142,14 @@ impl CuckooFilter {
     ///
     /// [`InsertError`] when there is no room for it: nothing has changed then.
     pub fn insert_if_absent<T: Item + ?Sized>(&mut self, item: &T) -> Result<bool, InsertError> {
-        self.insert_place_if_absent(Self::place_of(item), u64::MAX)
+        self.insert_place_if_absent(self.place_of(item), u64::MAX)
     }
 
     /// Whether the item was inserted and not removed: false is certain as long as only inserted
     /// items are removed, true may be an error.
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
-        self.contains_place(Self::place_of(item))
+        self.contains_place(self.place_of(item))
     }
 
     /// How often the item was inserted and not removed, or more when other items share its
@@ -154,7 +164,7 @@ impl CuckooFilter {
     /// ```
     #[must_use]
     pub fn count<T: Item + ?Sized>(&self, item: &T) -> u64 {
-        let place = Self::place_of(item);
+        let place = self.place_of(item);
         self.tables.iter().map(|table| table.count(place)).sum()
     }
 
@@ -164,7 +174,7 @@ impl CuckooFilter {
     /// When more than a tenth of the items were removed, a filter of several tables
     /// [compacts](Self::compact) itself, which takes time linear in its size.
     pub fn remove<T: Item + ?Sized>(&mut self, item: &T) -> bool {
-        self.remove_place(Self::place_of(item))
+        self.remove_place(self.place_of(item))
     }
 
     /// Calls `emit` with [`contains`](Self::contains) of each item in turn. The memory of a group
@@ -247,8 +257,8 @@ impl CuckooFilter {
                 let reply = insert(self, place, left);
                 if self.tables.len() > tables {
                     tables = self.tables.len();
-                    let slots = self.tables.last().map_or(0, Table::len);
-                    left = left.saturating_sub(slots.saturating_add(Self::BYTES_BESIDE_SLOTS));
+                    let bytes = self.tables.last().map_or(0, Table::bytes);
+                    left = left.saturating_sub(bytes.saturating_add(Self::BYTES_BESIDE_SLOTS));
                 }
                 if emit(reply).is_break() {
                     return;
@@ -268,7 +278,7 @@ impl CuckooFilter {
         group.extend(
             items
                 .take(limits::GROUP.get())
-                .map(|item| Self::place_of(&item)),
+                .map(|item| self.place_of(&item)),
         );
         if group.len() > 1 {
             group.iter().for_each(|place| self.prefetch_place(*place));
@@ -364,18 +374,17 @@ impl CuckooFilter {
     #[cold]
     fn grow(&mut self, max_bytes: u64) -> Result<usize, InsertError> {
         let number = self.tables.len();
-        let buckets = match self.expansion {
-            0 => return Err(InsertError::Full),
-            expansion => buckets_of(self.buckets(), expansion, number),
-        };
-        let buckets = buckets.ok_or(InsertError::CannotGrow)?;
-        let slots = buckets.get().checked_mul(self.bucket_size.into());
-        let bytes = slots.and_then(|slots| slots.checked_add(Self::BYTES_BESIDE_SLOTS));
+        if self.expansion == 0 {
+            return Err(InsertError::Full);
+        }
+        let shape = self.parts().shape(number).ok_or(InsertError::CannotGrow)?;
+        let bytes = shape.bytes();
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(Self::BYTES_BESIDE_SLOTS));
         let allowed = bytes.filter(|bytes| *bytes <= max_bytes && number < MAX_TABLES);
         let bytes = allowed.ok_or(InsertError::CannotGrow)?;
         let refused = InsertError::OutOfMemory { bytes };
         self.tables.try_reserve_exact(1).map_err(|_| refused)?;
-        let table = Table::empty(buckets, self.bucket_size);
+        let table = Table::empty(shape);
         self.tables.push(table.map_err(|_| refused)?);
         Ok(number)
     }
@@ -396,14 +405,6 @@ impl CuckooFilter {
         }
         found
     }
-}
-
-/// The bucket count of a table, from its number and the bucket count of the first. `None` when it
-/// overflows or is 0.
-pub(crate) fn buckets_of(first: u64, expansion: u16, number: usize) -> Option<NonZeroU64> {
-    let number = u32::try_from(number).ok()?;
-    let factor = u64::from(expansion).checked_pow(number)?;
-    NonZeroU64::new(first.checked_mul(factor)?)
 }
 
 impl fmt::Debug for CuckooFilter {

@@ -1,18 +1,23 @@
 //! Splitting a cuckoo filter into parts, and rebuilding it.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use smallvec::SmallVec;
 
-use super::{CuckooFilter, MAX_EXPANSION, Table, buckets_of};
+use super::keyed::KeyedParts;
+use super::packed::BUCKET_SIZE;
+use super::shape::{Packing, Shape};
+use super::{CuckooFilter, Keyed, MAX_EXPANSION, Table};
 use crate::bits::memory::AllocError;
 use crate::error::{CuckooError, first_broken};
 use crate::layer::capture::Capture;
 
 /// Everything about a cuckoo filter except its slots.
 ///
-/// Table i, from 0, has `buckets * expansion^i` buckets, of `bucket_size` slots of a byte.
+/// Table i, from 0, has `buckets * expansion^i` buckets of `bucket_size` slots. A slot is a byte, or
+/// has the [width](KeyedParts::width_of) that the error rate needs.
 ///
 /// The expansion of a filter made by [`CuckooBuilder`](crate::CuckooBuilder) is a power of two.
 /// Parts from outside may have other values, as in RedisBloom. Such a filter misses items, in
@@ -36,7 +41,7 @@ use crate::layer::capture::Capture;
 /// assert_eq!(copy, filter);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CuckooParts {
     /// Items inserted and not removed.
     pub items: u64,
@@ -52,6 +57,9 @@ pub struct CuckooParts {
     pub max_kicks: u16,
     /// How many times the buckets of a table the next one has.
     pub expansion: u16,
+    /// What a filter with a chosen error rate has in addition. `None` in a filter of RedisBloom's
+    /// kind.
+    pub keyed: Option<KeyedParts>,
 }
 
 impl CuckooParts {
@@ -74,17 +82,30 @@ impl CuckooParts {
     /// The first rule that is broken.
     pub fn validate(&self, limit: u64) -> Result<(), CuckooError> {
         let is_growing = self.expansion > 0;
-        let buckets = self.buckets.is_power_of_two() && self.buckets < 1 << 56;
+        let buckets = match self.keyed {
+            None => self.buckets.is_power_of_two(),
+            Some(_) => self.buckets > 0 && self.buckets.is_multiple_of(2),
+        };
+        let bucket_size = match self.keyed {
+            None => self.bucket_size > 0,
+            Some(_) => self.bucket_size == BUCKET_SIZE,
+        };
         first_broken([
-            (self.bucket_size > 0, CuckooError::BucketSize),
+            (bucket_size, CuckooError::BucketSize),
             (self.max_kicks > 0, CuckooError::Kicks),
             (self.expansion <= MAX_EXPANSION, CuckooError::Expansion),
             (
                 self.tables == 1 || self.tables > 1 && is_growing,
                 CuckooError::Tables,
             ),
-            (buckets, CuckooError::Buckets),
+            (buckets && self.buckets < 1 << 56, CuckooError::Buckets),
         ])?;
+        if let Some(keyed) = &self.keyed {
+            keyed.validate(is_growing)?;
+            if is_growing && !self.expansion.is_power_of_two() {
+                return Err(CuckooError::Expansion);
+            }
+        }
         match self.bytes() {
             Some(bytes) if bytes <= limit => Ok(()),
             _ => Err(CuckooError::TooLarge { limit }),
@@ -96,8 +117,8 @@ impl CuckooParts {
     fn bytes(&self) -> Option<u64> {
         let mut sum = 0_u64;
         for number in 0..self.tables {
-            let (_, slots) = self.table(number)?;
-            sum = sum.checked_add(slots)?;
+            let (_, bytes) = self.table(number)?;
+            sum = sum.checked_add(bytes)?;
             // The first has its place within the filter.
             if number > 0 {
                 sum = sum.checked_add(CuckooFilter::BYTES_BESIDE_SLOTS)?;
@@ -106,12 +127,30 @@ impl CuckooParts {
         Some(sum)
     }
 
-    /// The buckets of a table by its number, if they are countable.
-    fn buckets_of(&self, number: u16) -> Option<NonZeroU64> {
-        buckets_of(self.buckets, self.expansion, number.into())
+    /// The shape of a table by its number, if there is one with so many buckets and bits.
+    pub(super) fn shape(&self, number: usize) -> Option<Shape> {
+        let factor = u64::from(self.expansion).checked_pow(u32::try_from(number).ok()?)?;
+        let buckets = self.buckets.checked_mul(factor)?;
+        let packing = match &self.keyed {
+            None => None,
+            Some(keyed) => {
+                let width = keyed.width_of(number)?;
+                let shift = factor.trailing_zeros();
+                Some(Packing {
+                    width,
+                    more: width.get().checked_sub(keyed.width)?,
+                    shift: u8::try_from(shift).ok()?,
+                })
+            }
+        };
+        Some(Shape {
+            buckets: NonZeroU64::new(buckets)?,
+            bucket_size: self.bucket_size,
+            packing,
+        })
     }
 
-    /// The buckets and the slots of a table by its number, if they are countable.
+    /// The buckets and the bytes of a table by its number, if they are countable.
     ///
     /// ```
     /// # use everbloom::redisbloom::CuckooError;
@@ -123,8 +162,8 @@ impl CuckooParts {
     /// ```
     #[must_use]
     pub fn table(&self, number: u16) -> Option<(u64, u64)> {
-        let buckets = self.buckets_of(number)?.get();
-        Some((buckets, buckets.checked_mul(self.bucket_size.into())?))
+        let shape = self.shape(number.into())?;
+        Some((shape.buckets.get(), shape.bytes()?))
     }
 }
 
@@ -141,6 +180,7 @@ impl CuckooFilter {
             bucket_size: self.bucket_size,
             max_kicks: self.max_kicks,
             expansion: self.expansion,
+            keyed: self.keyed.as_ref().map(|keyed| keyed.parts),
         }
     }
 
@@ -152,8 +192,8 @@ impl CuckooFilter {
     /// The first rule that the parts break, or that there is no memory.
     pub fn from_parts(parts: &CuckooParts, limit: u64) -> Result<CuckooFilter, CuckooError> {
         parts.validate(limit)?;
-        Self::assembled(parts, |buckets, _| {
-            Table::empty(buckets, parts.bucket_size).map_err(|AllocError| CuckooError::OutOfMemory)
+        Self::assembled(parts, |shape, _| {
+            Table::empty(shape).map_err(|AllocError| CuckooError::OutOfMemory)
         })
     }
 
@@ -181,8 +221,8 @@ impl CuckooFilter {
     ) -> Result<CuckooFilter, CuckooError> {
         parts.validate(limit)?;
         let mut slots = slots.into_iter();
-        Self::assembled(parts, |buckets, table| {
-            let table_of = |slots| Table::with_slots(buckets, parts.bucket_size, slots);
+        Self::assembled(parts, |shape, table| {
+            let table_of = |slots| Table::with_slots(shape, slots);
             slots
                 .next()
                 .and_then(table_of)
@@ -190,18 +230,18 @@ impl CuckooFilter {
         })
     }
 
-    /// `make` makes each table from its buckets and its number.
+    /// `make` makes each table from its shape and its number.
     fn assembled(
         parts: &CuckooParts,
-        mut make: impl FnMut(NonZeroU64, usize) -> Result<Table, CuckooError>,
+        mut make: impl FnMut(Shape, usize) -> Result<Table, CuckooError>,
     ) -> Result<CuckooFilter, CuckooError> {
         let mut tables = SmallVec::new();
         tables
             .try_reserve_exact(parts.tables.into())
             .map_err(|_| CuckooError::OutOfMemory)?;
         for number in 0..parts.tables {
-            let buckets = parts.buckets_of(number).ok_or(CuckooError::Buckets)?;
-            tables.push(make(buckets, number.into())?);
+            let shape = parts.shape(number.into()).ok_or(CuckooError::Buckets)?;
+            tables.push(make(shape, number.into())?);
         }
         Ok(CuckooFilter {
             tables,
@@ -210,6 +250,7 @@ impl CuckooFilter {
             max_kicks: parts.max_kicks,
             expansion: parts.expansion,
             bucket_size: parts.bucket_size,
+            keyed: parts.keyed.map(|keyed| Box::new(Keyed::new(keyed))),
             capture: Capture::default(),
         })
     }

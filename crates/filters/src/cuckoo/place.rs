@@ -13,21 +13,27 @@ const SPREAD: u64 = 0x5bd1_e995;
 pub(crate) struct Place {
     /// The first bucket before reduction.
     pub(super) hash: u64,
-    /// Never 0.
-    pub(super) fingerprint: u8,
+    /// From 1 to 255. In a filter with a chosen error rate any number: each table makes a
+    /// fingerprint of its own width from it.
+    pub(super) fingerprint: u64,
 }
 
 impl Place {
     /// The place of a hashed item.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a remainder of 255 and 1 more is a byte"
-    )]
     pub(crate) fn of(item: DoubleHash) -> Place {
         Place {
             hash: item.a,
-            fingerprint: (item.a % FINGERPRINTS + 1) as u8,
+            fingerprint: item.a % FINGERPRINTS + 1,
+        }
+    }
+
+    /// The place of an item that was hashed with a key.
+    #[inline]
+    pub(crate) fn of_keyed(item: DoubleHash) -> Place {
+        Place {
+            hash: item.a,
+            fingerprint: item.b,
         }
     }
 
@@ -41,8 +47,8 @@ impl Place {
 /// The other bucket of a fingerprint that is in this one. With a power of two of buckets it leads
 /// from each of the two to the other.
 #[inline]
-pub(super) fn other(bucket: u64, fingerprint: u8) -> u64 {
-    bucket ^ u64::from(fingerprint).wrapping_mul(SPREAD)
+pub(super) fn other(bucket: u64, fingerprint: u64) -> u64 {
+    bucket ^ fingerprint.wrapping_mul(SPREAD)
 }
 
 #[cfg(test)]
@@ -53,7 +59,7 @@ mod tests {
     #[test]
     fn places_are_those_of_the_reference() {
         let long: alloc::vec::Vec<u8> = (0..16).collect();
-        let examples: [(&[u8], u64, u8, [u64; 2]); 10] = [
+        let examples: [(&[u8], u64, u64, [u64; 2]); 10] = [
             (b"", 0, 1, [0, 5]),
             (b"a", 0x0717_17d2_d36b_6b11, 196, [1, 5]),
             (b"foo", 0xcdde_3835_8fd2_5b01, 217, [1, 4]),

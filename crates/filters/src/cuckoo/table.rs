@@ -2,17 +2,21 @@
 //!
 //! ```text
 //! bucket    0         1         2          of bucket size 2
-//! byte      0    1    2    3    4    5     a slot each: a fingerprint, or 0 when it is empty
+//! slot      0    1    2    3    4    5     a fingerprint, or 0 when it is empty
 //! ```
+//!
+//! In RedisBloom's kind a slot is a byte. With a chosen error rate slots are [packed](super::packed).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::num::NonZeroU64;
 use core::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::packed::{Packed, Path};
 use super::place::{Place, other};
+use super::scheme::{Bytes, Scheme};
+use super::shape::Shape;
 use crate::bits::huge::HugePages;
 use crate::bits::memory::{self, AllocError};
 use crate::bits::pages::{self, STEP};
@@ -29,8 +33,7 @@ std::thread_local! {
 #[derive(PartialEq)]
 pub(crate) struct Table {
     pub(crate) slots: Box<[u8]>,
-    buckets: NonZeroU64,
-    bucket_size: u8,
+    pub(super) shape: Shape,
     /// The slots that are not empty.
     pub(crate) used: u64,
 }
@@ -52,230 +55,307 @@ impl Watch<'_> {
 
 impl Table {
     /// All slots empty. Large tables get their memory from the system only as they are written.
-    pub(crate) fn empty(buckets: NonZeroU64, bucket_size: u8) -> Result<Table, AllocError> {
-        let slots = buckets.get().checked_mul(bucket_size.into());
-        let slots = usize::try_from(slots.ok_or(AllocError)?).map_err(|_| AllocError)?;
+    pub(crate) fn empty(shape: Shape) -> Result<Table, AllocError> {
+        let bytes = usize::try_from(shape.bytes().ok_or(AllocError)?).map_err(|_| AllocError)?;
         Ok(Table {
-            slots: memory::zeroed(slots)?,
-            buckets,
-            bucket_size,
+            slots: memory::zeroed(bytes)?,
+            shape,
             used: 0,
         })
     }
 
-    /// A table of these slots. Their number must match the buckets and the bucket size.
-    pub(crate) fn with_slots(
-        buckets: NonZeroU64,
-        bucket_size: u8,
-        slots: Vec<u8>,
-    ) -> Option<Table> {
-        if buckets.get().checked_mul(bucket_size.into()) != Some(slots.len() as u64) {
+    /// A table of these slots. The shape must have as many bytes.
+    pub(crate) fn with_slots(shape: Shape, slots: Vec<u8>) -> Option<Table> {
+        if shape.bytes() != Some(slots.len() as u64) {
             return None;
         }
         let mut table = Table {
             slots: memory::boxed(slots),
-            buckets,
-            bucket_size,
+            shape,
             used: 0,
         };
-        table.used = count(&table.slots);
+        table.used = table.used_in(&(0..table.slots.len()));
         table.huge_pages().collapse_since(0, table.used);
         Some(table)
     }
 
     pub(crate) fn buckets(&self) -> u64 {
-        self.buckets.get()
+        self.shape.buckets.get()
     }
 
+    /// The number of slots.
     pub(crate) fn len(&self) -> u64 {
-        self.slots.len() as u64
-    }
-
-    fn is_full(&self) -> bool {
-        self.used == self.len()
-    }
-
-    /// The slots of a bucket, given before reduction.
-    #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a reduced bucket's slots lie in the table, which is in memory"
-    )]
-    fn bucket(&self, bucket: u64) -> Range<usize> {
-        let size = usize::from(self.bucket_size);
-        let start = self.reduce(bucket) as usize * size;
-        start..start + size
-    }
-
-    #[inline]
-    pub(super) fn reduce(&self, bucket: u64) -> u64 {
-        // Filters made here have a power of two of buckets.
-        if self.buckets.is_power_of_two() {
-            bucket & (self.buckets.get() - 1)
-        } else {
-            bucket % self.buckets
+        match self.shape.packing {
+            None => self.bytes(),
+            Some(_) => self.shape.slots().unwrap_or(u64::MAX),
         }
     }
 
-    #[inline]
-    pub(super) fn slots_of(&self, bucket: u64) -> &[u8] {
-        self.slots.get(self.bucket(bucket)).unwrap_or_default()
+    /// The most slots in use.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.shape.capacity()
+    }
+
+    pub(super) fn bucket_size(&self) -> u8 {
+        self.shape.bucket_size
+    }
+
+    /// How many fingerprints there are.
+    pub(super) fn fingerprints(&self) -> u64 {
+        self.shape.fingerprints()
+    }
+
+    /// The bytes of the slots.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.slots.len() as u64
     }
 
     /// Prefetches both buckets of a place.
     #[inline]
     pub(crate) fn prefetch(&self, place: Place) {
-        for bucket in place.buckets() {
-            memory::prefetch(self.slots.as_ptr().wrapping_add(self.bucket(bucket).start));
+        match self.shape.packing {
+            None => self.prefetch_in::<Bytes>(place),
+            Some(_) => self.prefetch_in::<Packed>(place),
+        }
+    }
+
+    #[inline]
+    fn prefetch_in<S: Scheme>(&self, place: Place) {
+        for bucket in S::home(self, place).0 {
+            let bytes = S::bytes(self, S::slots(self, bucket).start);
+            memory::prefetch(self.slots.as_ptr().wrapping_add(bytes.start));
         }
     }
 
     /// Whether one of both buckets has the fingerprint.
     #[inline]
     pub(crate) fn contains(&self, place: Place) -> bool {
-        let has = |bucket| {
-            let slots = self.slots_of(bucket).iter();
-            slots.fold(false, |found, slot| found | (*slot == place.fingerprint))
-        };
-        let [first, second] = place.buckets();
-        has(first) | has(second)
+        match self.shape.packing {
+            None => Bytes::contains(self, place),
+            Some(_) => Packed::contains(self, place),
+        }
     }
 
     /// How often the fingerprint is in both buckets. When the two are one, each counts twice.
     #[inline]
     pub(crate) fn count(&self, place: Place) -> u64 {
-        let slots = place.buckets().into_iter().flat_map(|at| self.slots_of(at));
-        slots.filter(|slot| **slot == place.fingerprint).count() as u64
+        match self.shape.packing {
+            None => self.count_in::<Bytes>(place),
+            Some(_) => self.count_in::<Packed>(place),
+        }
+    }
+
+    #[inline]
+    fn count_in<S: Scheme>(&self, place: Place) -> u64 {
+        let (buckets, fingerprint) = S::home(self, place);
+        let slots = buckets.into_iter().flat_map(|at| S::slots(self, at));
+        slots.filter(|at| S::get(self, *at) == fingerprint).count() as u64
     }
 
     /// Puts the fingerprint into the first empty slot of its buckets; false when there is none.
     #[inline]
     pub(crate) fn place(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
-        if self.is_full() {
+        match self.shape.packing {
+            None => self.place_in::<Bytes>(place, watch),
+            Some(_) => self.place_in::<Packed>(place, watch),
+        }
+    }
+
+    #[inline]
+    fn place_in<S: Scheme>(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
+        if self.used >= S::capacity(self) {
             return false;
         }
-        let mut buckets = place.buckets().into_iter();
-        buckets.any(|bucket| self.put(bucket, place.fingerprint, watch))
+        let (buckets, fingerprint) = S::home(self, place);
+        let mut buckets = buckets.into_iter();
+        buckets.any(|bucket| self.put::<S>(bucket, fingerprint, watch))
     }
 
     /// Puts the fingerprint into the first empty slot of the bucket; false when there is none.
     #[inline]
-    fn put(&mut self, bucket: u64, fingerprint: u8, watch: &mut Watch<'_>) -> bool {
-        let Some(at) = self.find(bucket, 0) else {
+    fn put<S: Scheme>(&mut self, bucket: u64, fingerprint: u64, watch: &mut Watch<'_>) -> bool {
+        let Some(at) = self.find::<S>(bucket, 0) else {
             return false;
         };
-        self.exchange(at, fingerprint, watch);
+        self.fill::<S>(at, fingerprint, watch);
+        true
+    }
+
+    /// Puts the fingerprint into an empty slot.
+    #[inline]
+    fn fill<S: Scheme>(&mut self, at: usize, fingerprint: u64, watch: &mut Watch<'_>) {
+        self.exchange::<S>(at, fingerprint, watch);
         self.used += 1;
         if self.used.is_multiple_of(STEP) {
             self.huge_pages().collapse_since(self.used - 1, self.used);
         }
-        true
+    }
+
+    /// Whether one of both buckets of a place has an empty slot.
+    pub(super) fn has_room(&self, place: Place) -> bool {
+        self.homes(place)
+            .into_iter()
+            .any(|bucket| self.has_room_in(bucket))
     }
 
     /// Whether a bucket has an empty slot.
     #[inline]
-    pub(super) fn has_room(&self, bucket: u64) -> bool {
-        !self.is_full() && self.find(bucket, 0).is_some()
+    pub(super) fn has_room_in(&self, bucket: u64) -> bool {
+        if self.used >= self.capacity() {
+            return false;
+        }
+        let empty = match self.shape.packing {
+            None => self.find::<Bytes>(bucket, 0),
+            Some(_) => self.find::<Packed>(bucket, 0),
+        };
+        empty.is_some()
+    }
+
+    /// The numbers of both buckets of a place.
+    #[inline]
+    pub(super) fn homes(&self, place: Place) -> [u64; 2] {
+        match self.shape.packing {
+            None => place.buckets().map(|bucket| Bytes::reduce(self, bucket)),
+            Some(_) => Packed::home(self, place).0,
+        }
     }
 
     /// The first slot of the bucket with this in it.
     #[inline]
-    fn find(&self, bucket: u64, value: u8) -> Option<usize> {
+    fn find<S: Scheme>(&self, bucket: u64, value: u64) -> Option<usize> {
         #[cfg(test)]
         LOOKED.set(LOOKED.get() + 1);
-        let mut slots = self.bucket(bucket);
-        slots.find(|at| self.slots.get(*at) == Some(&value))
+        S::find(self, bucket, value)
     }
 
     /// Puts a value into a slot; what was there.
     #[inline]
-    fn exchange(&mut self, at: usize, value: u8, watch: &mut Watch<'_>) -> u8 {
+    fn exchange<S: Scheme>(&mut self, at: usize, value: u64, watch: &mut Watch<'_>) -> u64 {
         #[cfg(test)]
         EXCHANGED.set(EXCHANGED.get() + 1);
-        let Some(slot) = self.slots.get(at) else {
-            return value;
-        };
-        let old = *slot;
-        watch.note(&self.slots, at..at + 1);
-        if let Some(slot) = self.slots.get_mut(at) {
-            *slot = value;
-        }
+        let old = S::get(self, at);
+        watch.note(&self.slots, S::bytes(self, at));
+        S::set(self, at, value);
         old
     }
 
-    /// Frees a slot: the fingerprint replaces another one in its first bucket, and that goes to its
-    /// own other bucket, and so on, at most `max_kicks` times. False when that found no empty slot;
-    /// then everything is as it was.
+    /// Frees a slot for the fingerprint by moving others, at most `max_kicks`. False when that found
+    /// no empty slot; then everything is as it was.
     #[cold]
     pub(super) fn kick(&mut self, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
-        if self.is_full() {
+        match self.shape.packing {
+            None => self.kick_along(place, max_kicks, watch),
+            Some(_) => self.kick_shortest(place, watch),
+        }
+    }
+
+    /// As RedisBloom: the fingerprint replaces another one in its first bucket, and that goes to its
+    /// own other bucket, and so on.
+    fn kick_along(&mut self, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
+        if self.used >= Bytes::capacity(self) {
             return false;
         }
         let mut in_hand = place.fingerprint;
-        let mut bucket = self.reduce(place.hash);
+        let mut bucket = Bytes::reduce(self, place.hash);
         let mut victim = 0;
         let mut trail = SmallVec::<[usize; 32]>::new();
         for _ in 0..max_kicks {
-            let at = self.bucket(bucket).start + usize::from(victim);
-            in_hand = self.exchange(at, in_hand, watch);
+            let at = Bytes::slots(self, bucket).start + usize::from(victim);
+            in_hand = self.exchange::<Bytes>(at, in_hand, watch);
             trail.push(at);
-            bucket = self.reduce(other(bucket, in_hand));
-            if self.put(bucket, in_hand, watch) {
+            bucket = Bytes::reduce(self, other(bucket, in_hand));
+            if self.put::<Bytes>(bucket, in_hand, watch) {
                 return true;
             }
             if self.are_closed([bucket, other(bucket, in_hand)], trail.len()) {
                 break;
             }
-            victim = (victim + 1) % self.bucket_size.max(1);
+            victim = (victim + 1) % self.shape.bucket_size.max(1);
         }
         for at in trail.into_iter().rev() {
-            in_hand = self.exchange(at, in_hand, watch);
+            in_hand = self.exchange::<Bytes>(at, in_hand, watch);
         }
         false
+    }
+
+    /// Moves the fewest fingerprints that free a slot in a table of packed slots.
+    fn kick_shortest(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
+        if self.used >= Packed::capacity(self) {
+            return false;
+        }
+        let (buckets, fingerprint) = Packed::home(self, place);
+        let Some(path) = Path::shortest(self, buckets) else {
+            return false;
+        };
+        // From the end, where the slot is empty, so that no fingerprint is ever missing.
+        let mut free = path.end;
+        for at in path.slots {
+            let moved = Packed::get(self, at);
+            self.exchange::<Packed>(free, moved, watch);
+            free = at;
+        }
+        self.fill::<Packed>(free, fingerprint, watch);
+        true
     }
 
     /// Empties the first slot of its buckets that has the fingerprint; false when none has it.
     #[inline]
     pub(crate) fn remove(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
-        let mut buckets = place.buckets().into_iter();
-        let found = buckets.find_map(|bucket| self.find(bucket, place.fingerprint));
+        match self.shape.packing {
+            None => self.remove_in::<Bytes>(place, watch),
+            Some(_) => self.remove_in::<Packed>(place, watch),
+        }
+    }
+
+    #[inline]
+    fn remove_in<S: Scheme>(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
+        let (buckets, fingerprint) = S::home(self, place);
+        let mut buckets = buckets.into_iter();
+        let found = buckets.find_map(|bucket| self.find::<S>(bucket, fingerprint));
         if let Some(at) = found {
-            self.clear(at, watch);
+            self.exchange::<S>(at, 0, watch);
+            self.used -= 1;
         }
         found.is_some()
     }
 
     /// The first slot from this one on that is not empty, and the place of what is in it.
     pub(super) fn next_used(&self, from: usize) -> Option<(usize, Place)> {
+        if self.is_packed() {
+            return Packed::next_used(self, from);
+        }
         let rest = self.slots.get(from..)?;
         let (next, fingerprint) = rest.iter().enumerate().find(|(_, slot)| **slot != 0)?;
         let at = from + next;
         let place = Place {
-            hash: at as u64 / u64::from(self.bucket_size.max(1)),
-            fingerprint: *fingerprint,
+            hash: at as u64 / u64::from(self.shape.bucket_size.max(1)),
+            fingerprint: u64::from(*fingerprint),
         };
         Some((at, place))
     }
 
     /// Empties a slot that is not empty.
     pub(super) fn clear(&mut self, at: usize, watch: &mut Watch<'_>) {
-        self.exchange(at, 0, watch);
+        match self.shape.packing {
+            None => self.exchange::<Bytes>(at, 0, watch),
+            Some(_) => self.exchange::<Packed>(at, 0, watch),
+        };
         self.used -= 1;
     }
 
-    /// Overwrites a part of the slots; false when the part is not within them.
+    /// Overwrites a part of the slots, by bytes; false when the part is not within them.
     pub(crate) fn load(&mut self, start: usize, data: &[u8], watch: &mut Watch<'_>) -> bool {
         let part = start..start.saturating_add(data.len());
-        let Some(old) = self.slots.get(part.clone()) else {
+        if self.slots.get(part.clone()).is_none() {
             return false;
-        };
-        let less = count(old);
+        }
+        let less = self.used_in(&part);
         watch.note(&self.slots, part.clone());
-        self.used = self.used - less + count(data);
         self.huge_pages().prepare(part.clone(), self.used);
-        if let Some(place) = self.slots.get_mut(part) {
+        if let Some(place) = self.slots.get_mut(part.clone()) {
             pages::copy(place, data);
         }
+        self.used = self.used - less + self.used_in(&part);
         true
     }
 
@@ -284,17 +364,27 @@ impl Table {
         memory::relocate(&mut self.slots, relocate);
     }
 
+    fn is_packed(&self) -> bool {
+        self.shape.packing.is_some()
+    }
+
+    /// The slots in use of which a part lies in these bytes.
+    fn used_in(&self, part: &Range<usize>) -> u64 {
+        match self.shape.packing {
+            None => {
+                let slots = self.slots.get(part.clone()).unwrap_or_default();
+                slots.iter().filter(|slot| **slot != 0).count() as u64
+            }
+            Some(_) => Packed::used_in(self, part),
+        }
+    }
+
     fn huge_pages(&self) -> HugePages<'_> {
         HugePages {
             bytes: &self.slots,
             touched: 1,
         }
     }
-}
-
-/// The slots that are not empty.
-fn count(slots: &[u8]) -> u64 {
-    slots.iter().filter(|slot| **slot != 0).count() as u64
 }
 
 impl Clone for Table {

@@ -22,6 +22,9 @@ impl CuckooFilter {
         if self.tables.spilled() {
             prefetch_value(self.tables.as_slice());
         }
+        if let Some(keyed) = &self.keyed {
+            prefetch_value(&**keyed);
+        }
     }
 
     /// Hashes an item, and prefetches its buckets.
@@ -39,7 +42,7 @@ impl CuckooFilter {
     #[inline]
     #[must_use]
     pub fn prepare<T: Item + ?Sized>(&self, item: &T) -> Prepared {
-        let place = Self::place_of(item);
+        let place = self.place_of(item);
         self.prefetch_place(place);
         Prepared(place)
     }
@@ -91,7 +94,7 @@ impl CuckooFilter {
     /// let then = filter.clone();
     ///
     /// let mut captured = CuckooFilter::from_parts(&filter.parts(), 1 << 20)?;
-    /// filter.begin_capture(1, 0..filter.slots());
+    /// filter.begin_capture(1, 0..filter.stream_len());
     /// let (mut piece, mut at) = (Vec::new(), 0);
     /// filter.remove("before");
     /// while filter.capture_next(1, &mut piece) {
@@ -104,7 +107,7 @@ impl CuckooFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_capture(&mut self, id: u64, part: Range<u64>) {
-        let lengths = self.tables.iter().map(Table::len);
+        let lengths = self.tables.iter().map(Table::bytes);
         self.capture.begin(id, lengths, part);
     }
 
@@ -133,7 +136,9 @@ impl CuckooFilter {
     /// [Example](crate::host::LayeredFilter::update_copy).
     #[must_use]
     pub fn update_copy(&self, id: u64, copy: &mut Self) -> bool {
-        let is_same = self.tables.len() == copy.tables.len() && self.slots() == copy.slots();
+        let is_same = self.keyed == copy.keyed
+            && self.tables.len() == copy.tables.len()
+            && self.stream_len() == copy.stream_len();
         let Some(changes) = self.capture.changes(id).filter(|_| is_same) else {
             return false;
         };

@@ -19,6 +19,7 @@ mod bytes;
 #[path = "../common/mod.rs"]
 mod common;
 mod cuckoo;
+mod cuckoo_rate;
 mod dcso;
 mod floors;
 mod gate;

@@ -7,11 +7,15 @@ use super::head::{checksum_of, end_record, padded, verify};
 use super::input::{Input, MAGIC, RECORD, VERSION, version};
 use super::note::NOTED;
 use crate::cuckoo::CuckooFilter;
+use crate::cuckoo::keyed::KeyedParts;
 use crate::cuckoo::parts::CuckooParts;
-use crate::hash::murmur64a;
+use crate::hash::{Key, murmur64a};
 
-/// The kind in the header, beside those of Bloom filters.
-const KIND: u8 = 3;
+/// The kind of RedisBloom's filters in the header, beside those of Bloom filters.
+const PLAIN: u8 = 3;
+
+/// The kind of filters with a chosen error rate, which have one more record.
+const KEYED: u8 = 4;
 
 impl CuckooFilter {
     /// The filter as bytes that every later version of this library reads. [`bytes`](crate::bytes)
@@ -35,11 +39,12 @@ impl CuckooFilter {
         let lengths = slots
             .clone()
             .map(|slots| slots.len().next_multiple_of(RECORD));
-        let len = RECORD * (1 + self.tables.len()) + lengths.sum::<usize>();
+        let records = 1 + usize::from(parts.keyed.is_some()) + self.tables.len();
+        let len = RECORD * records + lengths.sum::<usize>();
         let mut out = Vec::with_capacity(len);
         out.extend(MAGIC);
         out.extend(VERSION.to_le_bytes());
-        out.extend([KIND, parts.bucket_size]);
+        out.extend([kind_of(&parts), parts.bucket_size]);
         out.extend(parts.max_kicks.to_le_bytes());
         out.extend(parts.expansion.to_le_bytes());
         out.extend(parts.tables.to_le_bytes());
@@ -49,6 +54,12 @@ impl CuckooFilter {
         out.extend(parts.buckets.to_le_bytes());
         out.extend((len as u64).to_le_bytes());
         let mut seed = end_record(&mut out, 0);
+        if let Some(keyed) = &parts.keyed {
+            out.extend(keyed.key.to_bytes());
+            out.extend(keyed.error_rate.to_le_bytes());
+            out.extend([keyed.width, keyed.step]);
+            seed = end_record(&mut out, seed);
+        }
         for slots in slots.clone() {
             out.extend(murmur64a(slots, 0).to_le_bytes());
             seed = end_record(&mut out, seed);
@@ -75,7 +86,14 @@ impl CuckooFilter {
         }
         let mut input = Input(bytes);
         let header = input.take()?;
-        let (parts, len) = parts_of(&header)?;
+        let (kind, mut parts, len) = parts_of(&header)?;
+        let mut seed = checksum_of(&header);
+        if kind == KEYED {
+            let record = input.take()?;
+            verify(&record, seed)?;
+            seed = checksum_of(&record);
+            parts.keyed = Some(keyed_of(&record)?);
+        }
         let found = bytes.len() as u64;
         parts.validate(found)?;
         let expected = len_of(&parts).ok_or(BytesError::Truncated)?;
@@ -85,7 +103,6 @@ impl CuckooFilter {
             }
         }
         let mut checksums = Vec::new();
-        let mut seed = checksum_of(&header);
         for _ in 0..parts.tables {
             let record = input.take()?;
             verify(&record, seed)?;
@@ -96,8 +113,8 @@ impl CuckooFilter {
         }
         let mut tables = Vec::new();
         for (number, checksum) in (0..parts.tables).zip(checksums) {
-            let (_, slots) = parts.table(number).ok_or(BytesError::Truncated)?;
-            let slots = usize::try_from(slots).map_err(|_| BytesError::Truncated)?;
+            let (_, bytes) = parts.table(number).ok_or(BytesError::Truncated)?;
+            let slots = usize::try_from(bytes).map_err(|_| BytesError::Truncated)?;
             let (slots, padding) = (input.slice(slots)?, slots.next_multiple_of(RECORD) - slots);
             if murmur64a(slots, 0) != checksum {
                 let layer = number.into();
@@ -112,13 +129,13 @@ impl CuckooFilter {
     }
 }
 
-/// The fields of the header, and the length that it names.
-fn parts_of(header: &[u8; RECORD]) -> Result<(CuckooParts, u64), BytesError> {
+/// The kind and the fields of the header, and the length that it names.
+fn parts_of(header: &[u8; RECORD]) -> Result<(u8, CuckooParts, u64), BytesError> {
     verify(header, 0)?;
     let mut input = Input(header);
     input.take::<{ MAGIC.len() + size_of::<u16>() }>()?;
     let [kind, bucket_size] = input.take()?;
-    if kind != KIND {
+    if ![PLAIN, KEYED].contains(&kind) {
         return Err(BytesError::Kind);
     }
     let [max_kicks, expansion, tables] = [input.u16()?, input.u16()?, input.u16()?];
@@ -131,15 +148,35 @@ fn parts_of(header: &[u8; RECORD]) -> Result<(CuckooParts, u64), BytesError> {
         bucket_size,
         max_kicks,
         expansion,
+        keyed: None,
     };
-    Ok((parts, input.u64()?))
+    Ok((kind, parts, input.u64()?))
+}
+
+/// The record of a filter with a chosen error rate.
+fn keyed_of(record: &[u8; RECORD]) -> Result<KeyedParts, BytesError> {
+    let mut input = Input(record);
+    let (key, error_rate) = (Key::from_bytes(input.take()?), input.f64()?);
+    let [width, step] = input.take()?;
+    input.zeros::<30>()?;
+    Ok(KeyedParts {
+        key,
+        error_rate,
+        width,
+        step,
+    })
+}
+
+fn kind_of(parts: &CuckooParts) -> u8 {
+    if parts.keyed.is_some() { KEYED } else { PLAIN }
 }
 
 /// The bytes of a filter of these parts, if they are countable.
 fn len_of(parts: &CuckooParts) -> Option<u64> {
-    let head = (1 + u64::from(parts.tables)) * RECORD as u64;
+    let records = 1 + u64::from(parts.keyed.is_some()) + u64::from(parts.tables);
+    let head = records * RECORD as u64;
     (0..parts.tables).try_fold(head, |sum, number| {
-        let (_, slots) = parts.table(number)?;
-        sum.checked_add(padded(slots)?)
+        let (_, bytes) = parts.table(number)?;
+        sum.checked_add(padded(bytes)?)
     })
 }

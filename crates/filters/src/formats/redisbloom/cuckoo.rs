@@ -11,7 +11,7 @@ impl CuckooFilter {
     /// [Example](crate::redisbloom::CuckooParts).
     #[must_use]
     pub fn stream_chunk(&self, offset: u64, max: usize) -> Option<Cow<'_, [u8]>> {
-        let (number, start) = locate(self.tables.iter().map(Table::len), offset)?;
+        let (number, start) = locate(self.tables.iter().map(Table::bytes), offset)?;
         let rest = self.tables.get(number)?.slots.get(start..)?;
         Some(Cow::Borrowed(rest.get(..max).unwrap_or(rest)))
     }
@@ -23,7 +23,7 @@ impl CuckooFilter {
     ///
     /// [`ChunkError`] when they do not; nothing has changed then.
     pub fn load_chunk(&mut self, offset: u64, data: &[u8]) -> Result<(), ChunkError> {
-        let place = locate(self.tables.iter().map(Table::len), offset);
+        let place = locate(self.tables.iter().map(Table::bytes), offset);
         let (number, start) = place.ok_or(ChunkError::NoLayer)?;
         self.load_table(number, start, data)
     }

@@ -29,6 +29,7 @@ mod filter;
 mod parts;
 
 pub use crate::bloom::options::Options;
+pub use crate::cuckoo::keyed::KeyedParts;
 pub use crate::cuckoo::parts::CuckooParts;
 pub use crate::error::CuckooError;
 pub use crate::hash::valkey::ValkeyBloom;

@@ -1,0 +1,292 @@
+//! Tables with packed slots, in filters with a chosen error rate.
+//!
+//! ```text
+//! bucket    0                             1                of 4 slots, here of 10 bits
+//! slot      0      1      2      3        4      5
+//! bits      0..10  10..20 20..30 30..40   40..50 50..60    least significant bit of byte 0 first
+//! ```
+//!
+//! The first bucket of an item is its hash, reduced to the number of buckets by multiplication
+//! (Lemire, "Fast random integer generation in an interval", 2019). The other one is what is
+//! missing to an odd number that follows from the fingerprint, modulo the number of buckets. So the
+//! two lead to each other. The number of buckets is even and else any, so a table has the size that
+//! is needed; and of the two buckets of a fingerprint one is even and the other odd.
+//!
+//! A later table has longer fingerprints, and 2^s times the buckets. Two items that share their
+//! fingerprint and buckets there share them in all older tables, too: a fingerprint begins with that
+//! of the first table, and the upper bits of a bucket's number are its number there. The other
+//! bucket has in its lower s bits those of the first one, exclusive or others that follow from the
+//! fingerprint. So it does not matter whose fingerprint a removal takes, as long as it takes the
+//! longest: what is left serves the other item. And a fingerprint can move to an older table.
+
+use core::num::NonZeroU8;
+use core::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::place::Place;
+use super::scheme::Scheme;
+use super::shape::Packing;
+use super::table::Table;
+use crate::hash::split_mix;
+
+/// Slots of a bucket.
+pub(crate) const BUCKET_SIZE: u8 = 4;
+
+/// The most fingerprints that are moved to free a slot for one.
+pub(super) const MAX_KICKS: u16 = 500;
+
+/// The least and the most bits of a slot. A slot of up to 57 bits lies within 8 bytes, wherever it
+/// begins.
+pub(crate) const WIDTHS: core::ops::RangeInclusive<u8> = 7..=56;
+
+/// The fewest buckets that take so many items. An even number, so that a table is whole bytes
+/// whatever the width.
+pub(super) fn buckets_for(items: u64) -> Option<u64> {
+    // 19 of 20 slots are used. Without the 16 more one of 1000 small filters had to grow; with them
+    // 2 of 100 000 at most.
+    let slots = items.checked_add(items.div_ceil(19))?.checked_add(16)?;
+    Some((slots / 4).next_multiple_of(2).max(2))
+}
+
+/// Slots of a number of bits, which lie without gaps.
+pub(super) struct Packed;
+
+impl Scheme for Packed {
+    #[inline]
+    fn home(table: &Table, place: Place) -> ([u64; 2], u64) {
+        let packing = packing(table);
+        let number = product(place.fingerprint, packing.first_fingerprints());
+        let fingerprint = high(number << packing.more) + (1 << packing.more);
+        let first = scaled(place.hash, table.buckets());
+        ([first, other(table, first, fingerprint)], fingerprint)
+    }
+
+    #[inline]
+    fn reduce(_: &Table, bucket: u64) -> u64 {
+        bucket
+    }
+
+    #[inline]
+    fn capacity(table: &Table) -> u64 {
+        table.shape.capacity()
+    }
+
+    #[inline]
+    fn contains(table: &Table, place: Place) -> bool {
+        let ([first, second], fingerprint) = Self::home(table, place);
+        let has = |bucket| {
+            let slots = fingerprints(table, bucket);
+            slots
+                .iter()
+                .fold(false, |found, slot| found | (*slot == fingerprint))
+        };
+        has(first) | has(second)
+    }
+
+    #[inline]
+    fn find(table: &Table, bucket: u64, value: u64) -> Option<usize> {
+        let start = Packed::slots(table, bucket).start;
+        let at = fingerprints(table, bucket)
+            .iter()
+            .position(|slot| *slot == value);
+        at.map(|at| start + at)
+    }
+
+    #[inline]
+    fn get(table: &Table, at: usize) -> u64 {
+        let bit = at * bits(table);
+        u64::from_le_bytes(read(&table.slots, bit / 8)) >> (bit % 8) & mask(table)
+    }
+
+    #[inline]
+    fn set(table: &mut Table, at: usize, value: u64) {
+        let (bit, mask) = (at * bits(table), mask(table));
+        let Some(rest) = table.slots.get_mut(bit / 8..) else {
+            return;
+        };
+        let old = u64::from_le_bytes(read(rest, 0));
+        let new = old & !(mask << (bit % 8)) | value << (bit % 8);
+        for (byte, new) in rest.iter_mut().zip(new.to_le_bytes()) {
+            *byte = new;
+        }
+    }
+
+    #[inline]
+    fn bytes(table: &Table, at: usize) -> Range<usize> {
+        let (start, end) = (at * bits(table), (at + 1) * bits(table));
+        start / 8..end.div_ceil(8)
+    }
+}
+
+impl Packed {
+    /// The first slot from this one on that is not empty, and a place with its fingerprint and
+    /// buckets in this table and in all older ones.
+    pub(super) fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {
+        let end = usize::try_from(table.len()).ok()?;
+        let at = (from..end).find(|at| Self::get(table, *at) != 0)?;
+        let packing = packing(table);
+        // Only slots from outside have less.
+        let number = Self::get(table, at).saturating_sub(1 << packing.more);
+        let bucket = at as u64 / u64::from(BUCKET_SIZE);
+        // The least numbers from which they follow.
+        let hash = (u128::from(bucket) << 64).div_ceil(table.buckets().into());
+        let number = u128::from(number) << (64 - packing.more);
+        let place = Place {
+            hash: low(hash),
+            fingerprint: low(number.div_ceil(packing.first_fingerprints().into())),
+        };
+        Some((at, place))
+    }
+
+    /// The slots in use of which a bit lies in these bytes.
+    pub(super) fn used_in(table: &Table, part: &Range<usize>) -> u64 {
+        let width = bits(table);
+        let slots = part.start * 8 / width..(part.end * 8).div_ceil(width);
+        slots.filter(|at| Self::get(table, *at) != 0).count() as u64
+    }
+}
+
+/// The other bucket of a fingerprint that is in this one.
+#[inline]
+fn other(table: &Table, bucket: u64, fingerprint: u64) -> u64 {
+    let Packing { more, shift, .. } = packing(table);
+    let sum = scaled(split_mix(fingerprint >> more, 0), table.buckets());
+    let (buckets, bucket_of_first) = (table.buckets() >> shift, bucket >> shift);
+    let sum_of_first = (sum >> shift) | 1;
+    // There are fewer than 2^56 buckets.
+    let missing = match sum_of_first.checked_sub(bucket_of_first) {
+        Some(missing) => missing,
+        None => sum_of_first + buckets - bucket_of_first,
+    };
+    missing << shift | (sum ^ bucket) & ((1 << shift) - 1)
+}
+
+/// The shortest way from two full buckets to an empty slot: each fingerprint moves to the slot of
+/// the one before it.
+pub(super) struct Path {
+    /// The empty slot.
+    pub(super) end: usize,
+    /// The fingerprints to move, the one that goes to the empty slot first.
+    pub(super) slots: SmallVec<[usize; 8]>,
+}
+
+impl Path {
+    /// Searches the buckets that can be reached from these two, the nearest first, and gives up
+    /// after a number of them.
+    ///
+    /// A shortest path goes through no bucket twice, so that no move changes what a later one moves.
+    pub(super) fn shortest(table: &Table, two: [u64; 2]) -> Option<Path> {
+        let [first, second] = two;
+        let mut reached = [0; MAX_KICKS as usize];
+        let mut places = reached.iter_mut();
+        *places.next()? = first;
+        *places.next()? = second;
+        let mut number = 0;
+        loop {
+            let bucket = *reached.get(number)?;
+            let fingerprints = fingerprints(table, bucket);
+            for (slot, fingerprint) in fingerprints.into_iter().enumerate() {
+                let next = other(table, bucket, fingerprint);
+                let reached_as = 2 + number * fingerprints.len() + slot;
+                if let Some(end) = Packed::find(table, next, 0) {
+                    let slots = Path::back(table, &reached, reached_as);
+                    return Some(Path { end, slots });
+                }
+                if let Some(place) = reached.get_mut(reached_as) {
+                    *place = next;
+                }
+            }
+            number += 1;
+        }
+    }
+
+    /// The slots through which a bucket was reached, the last one first.
+    fn back(table: &Table, reached: &[u64], mut number: usize) -> SmallVec<[usize; 8]> {
+        let mut slots = SmallVec::new();
+        while let Some(child) = number.checked_sub(2) {
+            let size = usize::from(BUCKET_SIZE);
+            number = child / size;
+            let bucket = reached.get(number).copied().unwrap_or_default();
+            slots.push(Packed::slots(table, bucket).start + child % size);
+        }
+        slots
+    }
+}
+
+/// What is in the slots of a bucket.
+#[inline]
+fn fingerprints(table: &Table, bucket: u64) -> [u64; BUCKET_SIZE as usize] {
+    let (width, start) = (bits(table), Packed::slots(table, bucket).start);
+    if width > 32 {
+        return [0, 1, 2, 3].map(|slot| Packed::get(table, start + slot));
+    }
+    // They begin at a multiple of 4 bits, and with 32 bits each at a whole byte: 16 bytes hold
+    // them.
+    let bit = start * width;
+    let slots = u128::from_le_bytes(read(&table.slots, bit / 8)) >> (bit % 8);
+    [0, 1, 2, 3].map(|slot| low(slots >> (slot * width)) & mask(table))
+}
+
+/// The bytes from here on, and zeros where the array ends.
+#[inline]
+fn read<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.first_chunk().copied().unwrap_or_else(|| padded(rest))
+}
+
+#[cold]
+fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut out = [0; N];
+    for (out, byte) in out.iter_mut().zip(bytes) {
+        *out = *byte;
+    }
+    out
+}
+
+#[inline]
+fn bits(table: &Table) -> usize {
+    packing(table).width.get().into()
+}
+
+/// A slot whose bits are all 1.
+#[inline]
+fn mask(table: &Table) -> u64 {
+    (1 << bits(table)) - 1
+}
+
+#[inline]
+fn packing(table: &Table) -> Packing {
+    /// Of a table that is not packed; nobody asks.
+    const BYTES: Packing = Packing {
+        width: NonZeroU8::new(8).unwrap(),
+        more: 0,
+        shift: 0,
+    };
+    table.shape.packing.unwrap_or(BYTES)
+}
+
+/// Maps an evenly spread number to one below `end`, by its high bits.
+#[inline]
+fn scaled(number: u64, end: u64) -> u64 {
+    high(product(number, end))
+}
+
+#[inline]
+fn product(x: u64, y: u64) -> u128 {
+    u128::from(x) * u128::from(y)
+}
+
+#[inline]
+fn high(x: u128) -> u64 {
+    (x >> 64) as u64
+}
+
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the lower half is asked for"
+)]
+fn low(x: u128) -> u64 {
+    x as u64
+}
