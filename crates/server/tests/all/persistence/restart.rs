@@ -155,7 +155,7 @@ fn check(client: &mut Client) {
         (
             0,
             "BF.INFO blocked FILTERS",
-            Reply::Array(vec![Reply::Integer(2)]),
+            Reply::Array(vec![Reply::Integer(4)]),
         ),
         (
             0,
