@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 
+use super::packed::Packed;
 use super::place::Place;
+use super::scheme::{Bytes, Scheme};
 use super::table::{Table, Watch};
 use super::{CuckooFilter, Stuck};
 
@@ -10,10 +12,18 @@ use super::{CuckooFilter, Stuck};
 const MANY_TABLES: usize = 8;
 
 impl CuckooFilter {
+    #[cold]
     pub(super) fn compact_tables(&mut self, stuck: Stuck) {
+        match self.keyed {
+            None => self.compact_in::<Bytes>(stuck),
+            Some(_) => self.compact_in::<Packed>(stuck),
+        }
+    }
+
+    fn compact_in<S: Scheme>(&mut self, stuck: Stuck) {
         let mut rooms = Rooms::of(&self.tables);
         for number in (1..self.tables.len()).rev() {
-            self.empty_table(number, &mut rooms);
+            self.empty_table::<S>(number, &mut rooms);
             let Some(table) = self.tables.get(number) else {
                 break;
             };
@@ -33,24 +43,28 @@ impl CuckooFilter {
 
     /// Moves each fingerprint of a table, by its number, to the oldest table that has room for it,
     /// if it is an older one.
-    fn empty_table(&mut self, number: usize, rooms: &mut Option<Rooms>) {
+    fn empty_table<S: Scheme>(&mut self, number: usize, rooms: &mut Option<Rooms>) {
         let (older, rest) = self.tables.split_at_mut(number);
         let Some(table) = rest.first_mut() else {
             return;
         };
         let capture = &mut self.capture;
         let mut from = 0;
-        while let Some((at, place)) = table.next_used(from) {
+        while let Some((at, place)) = S::next_used(table, from) {
+            let has_room = |table: &Table| {
+                let mut buckets = S::home(table, place).0.into_iter();
+                buckets.any(|bucket| table.has_room::<S>(bucket))
+            };
             let to = match rooms {
-                Some(rooms) => rooms.oldest(older, place),
-                None => older.iter().position(|table| table.has_room(place)),
+                Some(rooms) => rooms.oldest::<S>(older, place),
+                None => older.iter().position(has_room),
             };
             let target = to.and_then(|to| Some((to, older.get_mut(to)?)));
             let is_moved = target.is_some_and(|(number, target)| {
-                target.place(place, &mut Watch { capture, number })
+                target.place::<S>(place, &mut Watch { capture, number })
             });
             if is_moved {
-                table.clear(at, &mut Watch { capture, number });
+                table.clear::<S>(at, &mut Watch { capture, number });
             }
             from = at + 1;
         }
@@ -79,16 +93,16 @@ impl Rooms {
     }
 
     /// The oldest table that has room for a fingerprint.
-    fn oldest(&mut self, tables: &[Table], place: Place) -> Option<usize> {
+    fn oldest<S: Scheme>(&mut self, tables: &[Table], place: Place) -> Option<usize> {
         let first = tables.first()?;
-        let oldest = first.homes(place).map(|bucket| {
-            let number = usize::try_from(bucket).ok();
+        let oldest = S::home(first, place).0.map(|bucket| {
+            let number = usize::try_from(S::reduce(first, bucket)).ok();
             let number = number.and_then(|number| self.0.get_mut(number));
             let Some(number) = number else {
                 return usize::MAX;
             };
             let rest = tables.get(usize::from(*number)..).unwrap_or_default();
-            let full = rest.iter().take_while(|table| !table.has_room_in(bucket));
+            let full = rest.iter().take_while(|table| !table.has_room::<S>(bucket));
             // There are at most 65535 tables.
             *number = number.saturating_add(u16::try_from(full.count()).unwrap_or(u16::MAX));
             usize::from(*number)
@@ -154,8 +168,12 @@ mod tests {
                 };
                 let capture = &mut filter.capture;
                 let mut watch = Watch { capture, number };
-                if place.fingerprint != 0 && older.iter_mut().any(|t| t.place(place, &mut watch)) {
-                    table.clear(at, &mut watch);
+                if place.fingerprint != 0
+                    && older
+                        .iter_mut()
+                        .any(|t| t.place::<Bytes>(place, &mut watch))
+                {
+                    table.clear::<Bytes>(at, &mut watch);
                 }
             }
             if table.used == 0 && number + 1 == filter.tables.len() {

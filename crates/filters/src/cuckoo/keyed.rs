@@ -9,7 +9,9 @@
 use core::num::NonZeroU8;
 
 use super::packed::WIDTHS;
+use super::place::Place;
 use crate::error::CuckooError;
+use crate::hash::item::Item;
 use crate::hash::{Key, Secrets};
 
 /// The error rates that can be chosen.
@@ -100,6 +102,12 @@ impl Keyed {
     pub(crate) fn new(parts: KeyedParts) -> Keyed {
         let secrets = Secrets::new(parts.key);
         Keyed { parts, secrets }
+    }
+
+    /// The item's place in every table.
+    #[inline(never)]
+    pub(super) fn place_of(&self, item: &(impl Item + ?Sized)) -> Place {
+        Place::of_keyed(item.hash_with(&self.secrets))
     }
 }
 

@@ -31,7 +31,9 @@ use crate::hash::item::Item;
 use crate::layer::capture::Capture;
 use crate::limits::{self, MAX_GROUP};
 pub(crate) use keyed::Keyed;
+use packed::Packed;
 pub(crate) use place::Place;
+use scheme::{Bytes, Scheme};
 pub(crate) use table::{Table, Watch};
 
 /// The largest expansion.
@@ -116,7 +118,7 @@ impl CuckooFilter {
     pub(crate) fn place_of(&self, item: &(impl Item + ?Sized)) -> Place {
         match &self.keyed {
             None => Place::of(item.hash_with(&CuckooHash)),
-            Some(keyed) => Place::of_keyed(item.hash_with(&keyed.secrets)),
+            Some(keyed) => keyed.place_of(item),
         }
     }
 
@@ -165,7 +167,11 @@ impl CuckooFilter {
     #[must_use]
     pub fn count<T: Item + ?Sized>(&self, item: &T) -> u64 {
         let place = self.place_of(item);
-        self.tables.iter().map(|table| table.count(place)).sum()
+        let tables = self.tables.iter();
+        match self.keyed {
+            None => tables.map(|table| table.count::<Bytes>(place)).sum(),
+            Some(_) => tables.map(|table| table.count::<Packed>(place)).sum(),
+        }
     }
 
     /// Removes an item once; false when it is not there. Only for items that were inserted, see
@@ -312,15 +318,30 @@ impl CuckooFilter {
     /// Prefetches the item's buckets in all tables.
     #[inline]
     pub(crate) fn prefetch_place(&self, place: Place) {
-        self.tables
-            .iter()
-            .rev()
-            .for_each(|table| table.prefetch(place));
+        let newest_first = self.tables.iter().rev();
+        match self.keyed {
+            None => newest_first.for_each(|table| table.prefetch::<Bytes>(place)),
+            Some(_) => newest_first.for_each(|table| table.prefetch::<Packed>(place)),
+        }
     }
 
     #[inline]
     pub(crate) fn contains_place(&self, place: Place) -> bool {
-        self.tables.iter().rev().any(|table| table.contains(place))
+        match self.keyed {
+            None => self.contains_in::<Bytes>(place),
+            Some(_) => self.contains_packed(place),
+        }
+    }
+
+    #[inline(never)]
+    fn contains_packed(&self, place: Place) -> bool {
+        self.contains_in::<Packed>(place)
+    }
+
+    #[inline]
+    fn contains_in<S: Scheme>(&self, place: Place) -> bool {
+        let mut newest_first = self.tables.iter().rev();
+        newest_first.any(|table| S::contains(table, place))
     }
 
     /// Inserts an item unless it seems to be there; whether it was inserted.
@@ -343,12 +364,29 @@ impl CuckooFilter {
         place: Place,
         max_table_bytes: u64,
     ) -> Result<(), InsertError> {
-        if !self.put(place) {
+        match self.keyed {
+            None => self.insert_in::<Bytes>(place, max_table_bytes),
+            Some(_) => self.insert_packed(place, max_table_bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn insert_packed(&mut self, place: Place, max_table_bytes: u64) -> Result<(), InsertError> {
+        self.insert_in::<Packed>(place, max_table_bytes)
+    }
+
+    #[inline]
+    fn insert_in<S: Scheme>(
+        &mut self,
+        place: Place,
+        max_table_bytes: u64,
+    ) -> Result<(), InsertError> {
+        if !self.put::<S>(place) {
             let number = self.grow(max_table_bytes)?;
             let capture = &mut self.capture;
             // All slots of a new table are empty.
             if let Some(table) = self.tables.last_mut() {
-                table.place(place, &mut Watch { capture, number });
+                table.place::<S>(place, &mut Watch { capture, number });
             }
         }
         self.items = self.items.saturating_add(1);
@@ -357,17 +395,17 @@ impl CuckooFilter {
 
     /// Puts a fingerprint into an empty slot, or makes room for it in the newest table.
     #[inline]
-    fn put(&mut self, place: Place) -> bool {
+    fn put<S: Scheme>(&mut self, place: Place) -> bool {
         let capture = &mut self.capture;
         for (number, table) in self.tables.iter_mut().enumerate().rev() {
-            if table.place(place, &mut Watch { capture, number }) {
+            if table.place::<S>(place, &mut Watch { capture, number }) {
                 return true;
             }
         }
         let number = self.tables.len().saturating_sub(1);
         let watch = &mut Watch { capture, number };
         let newest = self.tables.last_mut();
-        newest.is_some_and(|table| table.kick(place, self.max_kicks, watch))
+        newest.is_some_and(|table| S::kick(table, place, self.max_kicks, watch))
     }
 
     /// Appends a table; its number.
@@ -391,10 +429,23 @@ impl CuckooFilter {
 
     #[inline]
     pub(crate) fn remove_place(&mut self, place: Place) -> bool {
+        match self.keyed {
+            None => self.remove_in::<Bytes>(place),
+            Some(_) => self.remove_packed(place),
+        }
+    }
+
+    #[inline(never)]
+    fn remove_packed(&mut self, place: Place) -> bool {
+        self.remove_in::<Packed>(place)
+    }
+
+    #[inline]
+    fn remove_in<S: Scheme>(&mut self, place: Place) -> bool {
         let capture = &mut self.capture;
         let mut newest_first = self.tables.iter_mut().enumerate().rev();
-        let found =
-            newest_first.any(|(number, table)| table.remove(place, &mut Watch { capture, number }));
+        let found = newest_first
+            .any(|(number, table)| table.remove::<S>(place, &mut Watch { capture, number }));
         if found {
             // A filter that is being loaded may hold less than its counts say.
             self.items = self.items.saturating_sub(1);

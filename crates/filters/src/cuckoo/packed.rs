@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use super::place::Place;
 use super::scheme::Scheme;
 use super::shape::Packing;
-use super::table::Table;
+use super::table::{Table, Watch};
 use crate::hash::split_mix;
 
 /// Slots of a bucket.
@@ -84,6 +84,27 @@ impl Scheme for Packed {
         has(first) | has(second)
     }
 
+    fn kick(table: &mut Table, place: Place, _: u16, watch: &mut Watch<'_>) -> bool {
+        table.kick_shortest(place, watch)
+    }
+
+    fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {
+        let end = usize::try_from(table.len()).ok()?;
+        let at = (from..end).find(|at| Self::get(table, *at) != 0)?;
+        let packing = packing(table);
+        // Only slots from outside have less.
+        let number = Self::get(table, at).saturating_sub(1 << packing.more);
+        let bucket = at as u64 / u64::from(BUCKET_SIZE);
+        // The least numbers from which they follow.
+        let hash = (u128::from(bucket) << 64).div_ceil(table.buckets().into());
+        let number = u128::from(number) << (64 - packing.more);
+        let place = Place {
+            hash: low(hash),
+            fingerprint: low(number.div_ceil(packing.first_fingerprints().into())),
+        };
+        Some((at, place))
+    }
+
     #[inline]
     fn find(table: &Table, bucket: u64, value: u64) -> Option<usize> {
         let start = Packed::slots(table, bucket).start;
@@ -120,25 +141,6 @@ impl Scheme for Packed {
 }
 
 impl Packed {
-    /// The first slot from this one on that is not empty, and a place with its fingerprint and
-    /// buckets in this table and in all older ones.
-    pub(super) fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {
-        let end = usize::try_from(table.len()).ok()?;
-        let at = (from..end).find(|at| Self::get(table, *at) != 0)?;
-        let packing = packing(table);
-        // Only slots from outside have less.
-        let number = Self::get(table, at).saturating_sub(1 << packing.more);
-        let bucket = at as u64 / u64::from(BUCKET_SIZE);
-        // The least numbers from which they follow.
-        let hash = (u128::from(bucket) << 64).div_ceil(table.buckets().into());
-        let number = u128::from(number) << (64 - packing.more);
-        let place = Place {
-            hash: low(hash),
-            fingerprint: low(number.div_ceil(packing.first_fingerprints().into())),
-        };
-        Some((at, place))
-    }
-
     /// The slots in use of which a bit lies in these bytes.
     pub(super) fn used_in(table: &Table, part: &Range<usize>) -> u64 {
         let width = bits(table);

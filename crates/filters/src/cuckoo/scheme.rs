@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::place::Place;
-use super::table::Table;
+use super::table::{Table, Watch};
 
 /// One way of keeping fingerprints in slots. Slots are numbered through the table, 0 is an empty
 /// one. A bucket may be given before it is reduced to the number of buckets.
@@ -31,6 +31,14 @@ pub(super) trait Scheme {
 
     /// Whether one of both buckets of a place has its fingerprint.
     fn contains(table: &Table, place: Place) -> bool;
+
+    /// Puts the fingerprint of a place into a slot that it frees by moving others. False when it
+    /// found no empty slot; then everything is as it was.
+    fn kick(table: &mut Table, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool;
+
+    /// The first slot from this one on that is not empty, and a place that has its fingerprint and
+    /// its buckets, in this table and in all older ones.
+    fn next_used(table: &Table, from: usize) -> Option<(usize, Place)>;
 
     /// The first slot of a bucket with this in it.
     fn find(table: &Table, bucket: u64, value: u64) -> Option<usize>;
@@ -72,26 +80,35 @@ impl Scheme for Bytes {
 
     #[inline]
     fn contains(table: &Table, place: Place) -> bool {
+        let fingerprint = byte(place.fingerprint);
         let has = |bucket| {
             let slots = table.slots.get(Self::slots(table, bucket));
             let slots = slots.unwrap_or_default().iter();
-            slots.fold(false, |found, slot| {
-                found | (u64::from(*slot) == place.fingerprint)
-            })
+            slots.fold(false, |found, slot| found | (*slot == fingerprint))
         };
         let [first, second] = place.buckets();
         has(first) | has(second)
     }
 
+    fn kick(table: &mut Table, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
+        table.kick_along(place, max_kicks, watch)
+    }
+
+    fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {
+        let rest = table.slots.get(from..)?;
+        let (next, fingerprint) = rest.iter().enumerate().find(|(_, slot)| **slot != 0)?;
+        let at = from + next;
+        let place = Place {
+            hash: at as u64 / u64::from(table.shape.bucket_size.max(1)),
+            fingerprint: u64::from(*fingerprint),
+        };
+        Some((at, place))
+    }
+
     #[inline]
     fn find(table: &Table, bucket: u64, value: u64) -> Option<usize> {
         let mut slots = Self::slots(table, bucket);
-        slots.find(|at| {
-            table
-                .slots
-                .get(*at)
-                .is_some_and(|slot| u64::from(*slot) == value)
-        })
+        slots.find(|at| table.slots.get(*at) == Some(&byte(value)))
     }
 
     #[inline]
@@ -100,13 +117,9 @@ impl Scheme for Bytes {
     }
 
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "fingerprints are bytes here"
-    )]
     fn set(table: &mut Table, at: usize, value: u64) {
         if let Some(slot) = table.slots.get_mut(at) {
-            *slot = value as u8;
+            *slot = byte(value);
         }
     }
 
@@ -114,4 +127,13 @@ impl Scheme for Bytes {
     fn bytes(_: &Table, at: usize) -> Range<usize> {
         at..at + 1
     }
+}
+
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "fingerprints are bytes here"
+)]
+fn byte(fingerprint: u64) -> u8 {
+    fingerprint as u8
 }

@@ -112,41 +112,16 @@ impl Table {
 
     /// Prefetches both buckets of a place.
     #[inline]
-    pub(crate) fn prefetch(&self, place: Place) {
-        match self.shape.packing {
-            None => self.prefetch_in::<Bytes>(place),
-            Some(_) => self.prefetch_in::<Packed>(place),
-        }
-    }
-
-    #[inline]
-    fn prefetch_in<S: Scheme>(&self, place: Place) {
+    pub(super) fn prefetch<S: Scheme>(&self, place: Place) {
         for bucket in S::home(self, place).0 {
             let bytes = S::bytes(self, S::slots(self, bucket).start);
             memory::prefetch(self.slots.as_ptr().wrapping_add(bytes.start));
         }
     }
 
-    /// Whether one of both buckets has the fingerprint.
-    #[inline]
-    pub(crate) fn contains(&self, place: Place) -> bool {
-        match self.shape.packing {
-            None => Bytes::contains(self, place),
-            Some(_) => Packed::contains(self, place),
-        }
-    }
-
     /// How often the fingerprint is in both buckets. When the two are one, each counts twice.
     #[inline]
-    pub(crate) fn count(&self, place: Place) -> u64 {
-        match self.shape.packing {
-            None => self.count_in::<Bytes>(place),
-            Some(_) => self.count_in::<Packed>(place),
-        }
-    }
-
-    #[inline]
-    fn count_in<S: Scheme>(&self, place: Place) -> u64 {
+    pub(super) fn count<S: Scheme>(&self, place: Place) -> u64 {
         let (buckets, fingerprint) = S::home(self, place);
         let slots = buckets.into_iter().flat_map(|at| S::slots(self, at));
         slots.filter(|at| S::get(self, *at) == fingerprint).count() as u64
@@ -154,15 +129,7 @@ impl Table {
 
     /// Puts the fingerprint into the first empty slot of its buckets; false when there is none.
     #[inline]
-    pub(crate) fn place(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
-        match self.shape.packing {
-            None => self.place_in::<Bytes>(place, watch),
-            Some(_) => self.place_in::<Packed>(place, watch),
-        }
-    }
-
-    #[inline]
-    fn place_in<S: Scheme>(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
+    pub(super) fn place<S: Scheme>(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
         if self.used >= S::capacity(self) {
             return false;
         }
@@ -191,33 +158,10 @@ impl Table {
         }
     }
 
-    /// Whether one of both buckets of a place has an empty slot.
-    pub(super) fn has_room(&self, place: Place) -> bool {
-        self.homes(place)
-            .into_iter()
-            .any(|bucket| self.has_room_in(bucket))
-    }
-
     /// Whether a bucket has an empty slot.
     #[inline]
-    pub(super) fn has_room_in(&self, bucket: u64) -> bool {
-        if self.used >= self.capacity() {
-            return false;
-        }
-        let empty = match self.shape.packing {
-            None => self.find::<Bytes>(bucket, 0),
-            Some(_) => self.find::<Packed>(bucket, 0),
-        };
-        empty.is_some()
-    }
-
-    /// The numbers of both buckets of a place.
-    #[inline]
-    pub(super) fn homes(&self, place: Place) -> [u64; 2] {
-        match self.shape.packing {
-            None => place.buckets().map(|bucket| Bytes::reduce(self, bucket)),
-            Some(_) => Packed::home(self, place).0,
-        }
+    pub(super) fn has_room<S: Scheme>(&self, bucket: u64) -> bool {
+        self.used < S::capacity(self) && self.find::<S>(bucket, 0).is_some()
     }
 
     /// The first slot of the bucket with this in it.
@@ -239,19 +183,16 @@ impl Table {
         old
     }
 
-    /// Frees a slot for the fingerprint by moving others, at most `max_kicks`. False when that found
-    /// no empty slot; then everything is as it was.
+    /// Frees a slot: the fingerprint replaces another one in its first bucket, and that goes to its
+    /// own other bucket, and so on, at most `max_kicks` times. False when that found no empty slot;
+    /// then everything is as it was.
     #[cold]
-    pub(super) fn kick(&mut self, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
-        match self.shape.packing {
-            None => self.kick_along(place, max_kicks, watch),
-            Some(_) => self.kick_shortest(place, watch),
-        }
-    }
-
-    /// As RedisBloom: the fingerprint replaces another one in its first bucket, and that goes to its
-    /// own other bucket, and so on.
-    fn kick_along(&mut self, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
+    pub(super) fn kick_along(
+        &mut self,
+        place: Place,
+        max_kicks: u16,
+        watch: &mut Watch<'_>,
+    ) -> bool {
         if self.used >= Bytes::capacity(self) {
             return false;
         }
@@ -278,8 +219,10 @@ impl Table {
         false
     }
 
-    /// Moves the fewest fingerprints that free a slot in a table of packed slots.
-    fn kick_shortest(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
+    /// Frees a packed slot by moving as few fingerprints as possible. False when it found no empty
+    /// slot; then everything is as it was.
+    #[cold]
+    pub(super) fn kick_shortest(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
         if self.used >= Packed::capacity(self) {
             return false;
         }
@@ -300,46 +243,20 @@ impl Table {
 
     /// Empties the first slot of its buckets that has the fingerprint; false when none has it.
     #[inline]
-    pub(crate) fn remove(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
-        match self.shape.packing {
-            None => self.remove_in::<Bytes>(place, watch),
-            Some(_) => self.remove_in::<Packed>(place, watch),
-        }
-    }
-
-    #[inline]
-    fn remove_in<S: Scheme>(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
+    pub(super) fn remove<S: Scheme>(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
         let (buckets, fingerprint) = S::home(self, place);
         let mut buckets = buckets.into_iter();
         let found = buckets.find_map(|bucket| self.find::<S>(bucket, fingerprint));
         if let Some(at) = found {
-            self.exchange::<S>(at, 0, watch);
-            self.used -= 1;
+            self.clear::<S>(at, watch);
         }
         found.is_some()
     }
 
-    /// The first slot from this one on that is not empty, and the place of what is in it.
-    pub(super) fn next_used(&self, from: usize) -> Option<(usize, Place)> {
-        if self.is_packed() {
-            return Packed::next_used(self, from);
-        }
-        let rest = self.slots.get(from..)?;
-        let (next, fingerprint) = rest.iter().enumerate().find(|(_, slot)| **slot != 0)?;
-        let at = from + next;
-        let place = Place {
-            hash: at as u64 / u64::from(self.shape.bucket_size.max(1)),
-            fingerprint: u64::from(*fingerprint),
-        };
-        Some((at, place))
-    }
-
     /// Empties a slot that is not empty.
-    pub(super) fn clear(&mut self, at: usize, watch: &mut Watch<'_>) {
-        match self.shape.packing {
-            None => self.exchange::<Bytes>(at, 0, watch),
-            Some(_) => self.exchange::<Packed>(at, 0, watch),
-        };
+    #[inline]
+    pub(super) fn clear<S: Scheme>(&mut self, at: usize, watch: &mut Watch<'_>) {
+        self.exchange::<S>(at, 0, watch);
         self.used -= 1;
     }
 
@@ -362,10 +279,6 @@ impl Table {
     /// Passes the slots to `relocate`, which may move them; their number must not change.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         memory::relocate(&mut self.slots, relocate);
-    }
-
-    fn is_packed(&self) -> bool {
-        self.shape.packing.is_some()
     }
 
     /// The slots in use of which a part lies in these bytes.
