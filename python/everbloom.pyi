@@ -167,7 +167,10 @@ class BloomFilter(_Adding, _Bloom):
     def __and__(self, other: BloomFilter, /) -> BloomFilter: ...
     def __iand__(self, other: BloomFilter, /) -> BloomFilter: ...
     def shrink_to(self, capacity: int) -> float:
-        """Makes the filter smaller; the error rate to expect now."""
+        """Makes the filter smaller; the error rate to expect now.
+
+        ValueError if it would not become smaller.
+        """
 
     @property
     def hashes(self) -> int:

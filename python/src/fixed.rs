@@ -57,10 +57,12 @@ impl BloomFilter {
         self.combine(Self::same_class(other)?, Inner::intersect)
     }
 
-    /// Makes the filter smaller: as large as one of this capacity and the same error rate, about,
-    /// with the same items. Returns the error rate to expect now.
+    /// Makes the filter smaller, with the same items and error rate: the smallest that has room for
+    /// this many items. Returns the error rate to expect now.
     ///
-    /// Use it for a filter that was made for far too many items. Only in the blocked layout.
+    /// Use it for a filter that was made for far too many items. Its size is halved, once or several
+    /// times, so the new capacity may be more than this one. A ValueError says that the filter would
+    /// not become smaller, and for which capacity it would. Only in the blocked layout.
     fn shrink_to(&self, py: Python<'_>, capacity: &Bound<'_, PyAny>) -> PyResult<f64> {
         let capacity = whole(capacity, "capacity")?;
         let shrunk = self.0.detach(py, |shared| {

@@ -72,9 +72,18 @@ def test_shrink_to():
     seen = BloomFilter(1_000_000, 0.01)
     seen.update(range(50_000))
     bits = seen.bits
-    assert seen.shrink_to(50_000) < 0.011
+    assert seen.shrink_to(50_000) < 0.01
     assert seen.bits * 18 < bits
+    assert 50_000 <= seen.capacity < 100_000
     assert all(seen.contains_many(range(50_000)))
+    before = seen.copy()
+    with pytest.raises(ValueError, match="no smaller size keeps the error rate"):
+        seen.shrink_to(50_000)
+    with pytest.raises(ValueError, match="needs a capacity of"):
+        seen.shrink_to(1)
+    assert seen == before
+    with pytest.raises(ValueError, match="becomes smaller only for a capacity of [0-9]+ or less"):
+        BloomFilter(1000).shrink_to(1000)
     for capacity, error in [(0, ValueError), (-1, ValueError), (2**64, OverflowError), ("a", TypeError)]:
         with pytest.raises(error):
             seen.shrink_to(capacity)

@@ -292,10 +292,10 @@ impl Stage {
         self.load(size.bytes as usize, &pattern)
     }
 
-    /// Halves the copy of such a filter.
+    /// Halves the copy of such a filter. Then there is little room beside its bits.
     fn shrink(&mut self) -> Result<()> {
         let size = blocked_size(self.bytes(0.5))?;
-        self.say(&format!("BF.SHRINK other {}", size.capacity / 2))
+        self.say(&format!("BF.SHRINK other {}", size.capacity / 50))
     }
 
     /// Writes all bytes of the filter.

@@ -217,9 +217,12 @@ pub(crate) struct ShrinkArgs {
 
 const SHRINK_HELP: &str = "\
 For a filter that was made for too many items. It must be of fixed size and in the blocked layout.
-It keeps its items, its key and its error rate. One that would not become smaller stays as it is.
+It keeps its items, its key and its error rate. Its size is halved, once or several times; an odd
+number of blocks of 64 bytes becomes the next power of two. It may have room for more items than
+--capacity says.
 
-Exit code: 0 when that is done, 2 for an error; then the file is as it was.
+Exit code: 0 when that is done, 1 when it would not become smaller, 2 for an error; then the file is
+as it was.
 
 Example:
   everbloom shrink --capacity 2M seen.bloom";
@@ -251,28 +254,51 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let before = filter.bits();
-    filter.shrink_to(capacity).map_err(|error| {
-        let path = path.display();
-        Failure::Other(match error {
-            ShrinkError::Layout => format!(
-                "{path} has the classic layout, which cannot be shrunk; build it again with \
-                 --capacity {capacity}"
-            ),
-            error => format!("cannot shrink {path}: {error}"),
-        })
-    })?;
-    if filter.bits() < before {
-        file.save(|to| filter.write_to(to))?;
+    match filter.shrink_to(capacity) {
+        Ok(_) => file.save(|to| filter.write_to(to))?,
+        Err(error) => return unshrunk(path, capacity, error, args.quiet),
     }
     if args.quiet {
         return Ok(ExitCode::SUCCESS);
     }
     let text = format!(
-        "{} bytes of bits, {} before; of other records it finds {}\n",
+        "{} bytes of bits, {} before; room for {} items; of other records it finds {}\n",
         grouped(filter.bits() / 8),
         grouped(before / 8),
+        grouped(filter.capacity()),
         found_rate(filter.stats().estimated_error_rate)
     );
     say(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The answer when the file stays as it is.
+fn unshrunk(
+    path: &Path,
+    capacity: u64,
+    error: ShrinkError,
+    is_quiet: bool,
+) -> Result<ExitCode, Failure> {
+    let path = path.display();
+    let answer = match error {
+        ShrinkError::NotSmaller(most) => format!(
+            "{path} stays as it is: no smaller size has room for {} items; --capacity {most}, or \
+             less, makes it smaller",
+            grouped(capacity)
+        ),
+        ShrinkError::Smallest => format!(
+            "{path} stays as it is: no smaller size keeps the error rate for the items that it has"
+        ),
+        ShrinkError::Layout => {
+            return Err(Failure::Other(format!(
+                "{path} has the classic layout, which cannot be shrunk; build it again with \
+                 --capacity {capacity}"
+            )));
+        }
+        error => return Err(Failure::Other(format!("cannot shrink {path}: {error}"))),
+    };
+    if !is_quiet {
+        say(&answer);
+    }
+    Ok(ExitCode::from(1))
 }

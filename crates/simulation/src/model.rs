@@ -267,8 +267,8 @@ impl Model {
                 }
                 Ok(())
             }
-            Op::Shrink(key, _) => {
-                self.shrink(key, now);
+            Op::Shrink(key, capacity) => {
+                self.shrink(key, *capacity, reply, now);
                 Ok(())
             }
             // Nothing of the model changes.
@@ -546,12 +546,14 @@ impl Model {
         Ok(())
     }
 
-    /// It answers with the rate to expect, or refuses; the items stay.
-    fn shrink(&mut self, name: &str, now: u64) {
-        if let Some(Key {
-            value: Value::Bloom(bloom),
-            ..
-        }) = self.get_mut(name, now)
+    /// It answers with the rate to expect, or refuses; the items and the error rate stay.
+    fn shrink(&mut self, name: &str, capacity: u64, reply: &Reply, now: u64) {
+        if capacity < LEAST_CAPACITY
+            && !matches!(reply, Reply::Error(_))
+            && let Some(Key {
+                value: Value::Bloom(bloom),
+                ..
+            }) = self.get_mut(name, now)
         {
             bloom.rate = None;
         }

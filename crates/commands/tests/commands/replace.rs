@@ -149,7 +149,21 @@ fn a_filter_is_made_smaller() {
     assert!(!reply.starts_with('-'), "{reply}");
     assert!(keys.filter("f").memory_usage() * 300 < large);
     assert!(has_all(&mut keys, "f", 0..1000));
+    // Its size would still be the same, so it says so and does nothing.
+    let before = keys.dumps();
+    assert!((2000..4000).contains(&keys.filter("f").capacity()));
+    let refused = keys.say("BF.SHRINK f 2000");
+    let most = refused.strip_prefix("-ERR the filter becomes smaller only for a capacity of ");
+    let most = most.and_then(|text| text.strip_suffix(" or less"));
+    let most = most.unwrap_or_else(|| panic!("{refused}"));
+    assert!(keys.dumps() == before);
+    let reply = keys.say(&format!("BF.SHRINK f {most}"));
+    assert!(!reply.starts_with('-'), "{reply}");
+    assert_eq!(keys.filter("f").capacity().to_string(), most);
+    assert!(has_all(&mut keys, "f", 0..1000));
     let items = keys.filter("f").len();
+    let smallest = "-ERR no smaller size keeps the error rate for the items of the filter";
+    assert_eq!(keys.say(&format!("BF.SHRINK f {items}")), smallest);
     for (line, error) in [
         (
             "f 900",

@@ -11,6 +11,7 @@ pub(crate) mod layered;
 pub(crate) mod options;
 pub(crate) mod scalable;
 pub(crate) mod sets;
+pub(crate) mod shrink;
 pub(crate) mod stats;
 mod union;
 pub(crate) mod window;

@@ -2,7 +2,8 @@
 
 use super::fixed::BloomFilter;
 use super::layered::LayeredFilter;
-use super::sets::{ShrinkError, UnionError};
+use super::sets::UnionError;
+use super::shrink::ShrinkError;
 use super::stats::Stats;
 #[cfg(feature = "std")]
 use crate::error::or_panic;
@@ -255,9 +256,10 @@ impl ScalableBloomFilter {
         Ok(self.0.rate_to_come())
     }
 
-    /// Makes the filter smaller and keeps its items: the newest layer becomes as large as one of a
-    /// filter of this capacity and the same error rate. Returns the error rate to expect now. If
-    /// the filter would not become smaller, it does not change. See [`BloomFilter::shrink_to`].
+    /// Makes the newest layer smaller, and keeps the items and the error rate: the smallest filter
+    /// that has room for this many items before it grows. Returns the error rate to expect now. The
+    /// new [`capacity`](Self::capacity) may be more than was asked for, see
+    /// [`BloomFilter::shrink_to`].
     ///
     /// ```
     /// # use everbloom::ScalableBloomFilter;
@@ -265,15 +267,15 @@ impl ScalableBloomFilter {
     /// seen.extend(0..50_000);
     /// let before = seen.memory_usage();
     /// let rate = seen.shrink_to(50_000)?;
-    /// assert!(rate < 0.01 && seen.memory_usage() * 18 < before);
+    /// assert!(rate < 0.01 && seen.memory_usage() * 14 < before);
     /// assert!((0..50_000).all(|number| seen.contains(&number)));
-    /// assert_eq!((seen.capacity(), seen.error_rate()), (50_000, 0.01));
+    /// assert!(seen.capacity() >= 50_000 && seen.error_rate() == 0.01);
     /// # Ok::<(), everbloom::ShrinkError>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`ShrinkError`]; nothing has changed then.
+    /// [`ShrinkError`], also when the filter would not become smaller; nothing has changed then.
     pub fn shrink_to(&mut self, capacity: u64) -> Result<f64, ShrinkError> {
         self.0.shrink_to(capacity)
     }

@@ -1,6 +1,4 @@
-//! Set operations: union, intersection, shrinking and clearing.
-
-use smallvec::SmallVec;
+//! Set operations: union, intersection and clearing.
 
 use super::fixed::BloomFilter;
 use super::layered::LayeredFilter;
@@ -9,9 +7,6 @@ use crate::bits::pages;
 use crate::error::{BuildError, first_broken};
 use crate::layer::Layer;
 use crate::layer::capture::Capture;
-use crate::layer::layout::Layout;
-use crate::math::saturating_sum;
-use crate::sizing::{BLOCK, BlockedSize};
 
 /// Why two filters cannot be united or intersected: a parameter in which they differ.
 ///
@@ -60,43 +55,6 @@ messages! {
         WindowOfItems => "filters that remember a number of items cannot be united";
         Growth => "one of the filters grows, and the other does not";
         OutOfMemory => "there is no memory for the union";
-    }
-}
-
-/// Why a filter cannot be made smaller.
-///
-/// ```
-/// use everbloom::{BloomFilter, Layout, ShrinkError};
-/// let mut classic = BloomFilter::builder().capacity(1000).layout(Layout::Classic).build()?;
-/// assert_eq!(classic.shrink_to(100), Err(ShrinkError::Layout));
-/// # Ok::<(), everbloom::BuildError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ShrinkError {
-    /// The classic layout spreads an item's bits over the whole array, so their positions in a
-    /// smaller array are unknown.
-    Layout,
-    /// Each generation of a window is made for its part of the items.
-    Window,
-    /// The filter has more items than the capacity, or the older layers of one that grows have.
-    Capacity(u64),
-    /// The smaller filter cannot be made.
-    Build(BuildError),
-}
-
-messages! {
-    ShrinkError {
-        Layout => "only a filter in the blocked layout can be made smaller";
-        Window => "a filter with a window cannot be made smaller";
-        Capacity(found) => "the filter needs a capacity of {found}";
-        Build(error) => "{error}";
-    }
-}
-
-impl From<BuildError> for ShrinkError {
-    fn from(error: BuildError) -> ShrinkError {
-        ShrinkError::Build(error)
     }
 }
 
@@ -197,49 +155,6 @@ impl BloomFilter {
         ])
     }
 
-    /// Makes the filter smaller and keeps its items: about as large as a filter of this capacity
-    /// and the same error rate. Returns the error rate to expect now. If the filter would not
-    /// become smaller, it does not change. It never becomes too small for its items.
-    ///
-    /// Use it for a filter that was made for far too many items. A multiplication chooses an item's
-    /// block, so neighbouring blocks merge into one. If the smaller number of blocks divides the
-    /// larger one, the result equals, bit for bit, a filter that was made with the smaller size.
-    /// Otherwise a block on a boundary goes into both neighbours, and the filter becomes slightly
-    /// larger to keep its rate. Takes time linear in the size.
-    ///
-    /// ```
-    /// # use everbloom::BloomFilter;
-    /// let mut seen = BloomFilter::new(1_000_000, 0.01);
-    /// seen.extend(0..50_000);
-    /// let before = seen.memory_usage();
-    /// let rate = seen.shrink_to(50_000)?;
-    /// assert!(rate < 0.011);
-    /// assert!(seen.memory_usage() * 18 < before);
-    /// assert!((0..50_000).all(|number| seen.contains(&number)));
-    /// # Ok::<(), everbloom::ShrinkError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`ShrinkError`]; nothing has changed then.
-    pub fn shrink_to(&mut self, capacity: u64) -> Result<f64, ShrinkError> {
-        if self.layout() != Layout::Blocked {
-            return Err(ShrinkError::Layout);
-        }
-        if capacity == 0 {
-            return Err(BuildError::Capacity.into());
-        }
-        let wanted = BlockedSize::new(capacity, self.error_rate())
-            .and_then(|size| BlockedSize::from_bits(size.bits(), self.hashes(), Some(capacity)));
-        if let Some(size) = smaller(&self.layer, capacity, wanted)? {
-            if capacity < self.len() {
-                return Err(ShrinkError::Capacity(self.len()));
-            }
-            self.layer = folded_into(&self.layer, size)?;
-        }
-        Ok(self.estimated_error_rate())
-    }
-
     /// Removes all items. The filter keeps its shape, its key and its memory.
     ///
     /// ```
@@ -272,70 +187,8 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         Ok(Self::from_layers([layer], 0, options, expansion, window))
     }
 
-    /// As [`ScalableBloomFilter::shrink_to`](crate::ScalableBloomFilter::shrink_to). A
-    /// [capture](Self::begin_capture) in progress ends.
-    ///
-    /// # Errors
-    ///
-    /// [`ShrinkError`]; nothing has changed then.
-    pub fn shrink_to(&mut self, capacity: u64) -> Result<f64, ShrinkError> {
-        if let Some(layer) = self.smaller_newest(capacity)?
-            && let Some(newest) = self.layers.last_mut()
-        {
-            self.capture = Capture::default();
-            *newest = layer;
-        }
-        Ok(self.expected_rate())
-    }
-
-    /// A copy that [`shrink_to`](Self::shrink_to) made smaller, and its error rate: less memory
-    /// than a copy that is then made smaller.
-    ///
-    /// # Errors
-    ///
-    /// [`ShrinkError`].
-    pub fn shrunk_to(&self, capacity: u64) -> Result<(Self, f64), ShrinkError> {
-        let newest = self.smaller_newest(capacity)?;
-        let mut layers = SmallVec::new();
-        let copied = self.layers.len() - usize::from(newest.is_some());
-        for layer in self.layers.iter().take(copied) {
-            layers.push(layer.try_clone()?);
-        }
-        layers.extend(newest);
-        // There is none: a filter with a window cannot be made smaller.
-        let (window, items) = (self.window.clone(), self.items);
-        let copy = Self::from_layers(layers, items, self.options(), self.expansion(), window);
-        let rate = copy.expected_rate();
-        Ok((copy, rate))
-    }
-
-    /// The newest layer as it must be for this capacity; `None` when it would not be smaller.
-    fn smaller_newest(&self, capacity: u64) -> Result<Option<Layer>, ShrinkError> {
-        let (Layout::Blocked, Some((newest, older))) = (self.layout(), self.layers.split_last())
-        else {
-            return Err(ShrinkError::Layout);
-        };
-        if self.window().is_some() {
-            return Err(ShrinkError::Window);
-        }
-        let others = saturating_sum(older.iter().map(Layer::capacity));
-        let least = others.saturating_add(newest.len().max(1));
-        let Some(left) = capacity.checked_sub(others).filter(|_| capacity >= least) else {
-            return Err(ShrinkError::Capacity(least));
-        };
-        let size = match (older, self.is_fixed()) {
-            ([], true) => BlockedSize::only(left, self.error_rate()),
-            ([], false) => BlockedSize::first(left, self.error_rate()),
-            _ => BlockedSize::new(left, newest.error_rate()),
-        };
-        // A folded item has as many bits as before.
-        let size = size.and_then(|size| size.with_hashes(newest.hashes()));
-        let size = smaller(newest, left, size)?;
-        Ok(size.map(|size| folded_into(newest, size)).transpose()?)
-    }
-
     /// The error rate to expect: the sum of the layers'.
-    fn expected_rate(&self) -> f64 {
+    pub(super) fn expected_rate(&self) -> f64 {
         self.layers.iter().map(rate_now).sum()
     }
 
@@ -361,30 +214,6 @@ pub(crate) fn rate_now(layer: &Layer) -> f64 {
         items if items <= layer.capacity() => layer.error_rate(),
         _ => layer.fill().error_rate,
     }
-}
-
-/// The size that a layer's blocks are put into when it shrinks to a capacity, for which this size
-/// is wanted, if there is one; `None` when that is not smaller.
-fn smaller(
-    layer: &Layer,
-    capacity: u64,
-    wanted: Option<BlockedSize>,
-) -> Result<Option<BlockedSize>, BuildError> {
-    let Some(mut size) = wanted else {
-        // So many items that their bits cannot be counted.
-        let is_larger = capacity >= layer.capacity();
-        return is_larger.then_some(None).ok_or(BuildError::Unsizable);
-    };
-    size.bytes = folded_bytes(layer.bytes(), size.bytes);
-    Ok(Some(size).filter(|size| size.bytes < layer.bytes()))
-}
-
-/// The layer with its blocks put into those of a layer of this size, which is no larger.
-fn folded_into(layer: &Layer, size: BlockedSize) -> Result<Layer, BuildError> {
-    let mut smaller = layer.like(&size.as_layer(), u64::MAX)?;
-    smaller.set_len(layer.len());
-    fold(&layer.as_bytes(), smaller.all_bytes());
-    Ok(smaller)
 }
 
 /// Adds the items of a layer of the same size and key. The new count is an estimate from the fill
@@ -422,146 +251,14 @@ fn intersect(mine: &mut Layer, other: &Layer) {
     mine.set_len(items.max(u64::from(common.ratio > 0.0)));
 }
 
-/// The bytes of a folded filter that would have `wanted` bytes if it were newly made. They are more
-/// where blocks on a boundary go into two, so that the blocks are no fuller than in a new filter.
-fn folded_bytes(bytes: u64, wanted: u64) -> u64 {
-    let block = BLOCK as u64;
-    let (many, few) = (bytes / block, wanted / block);
-    if many.is_multiple_of(few) || few >= many {
-        return wanted;
-    }
-    // A block gets its part of the old ones, and on average half of one more at either end.
-    let blocks = u128::from(few) * u128::from(many) / u128::from(many - few);
-    u64::try_from(blocks)
-        .unwrap_or(u64::MAX)
-        .saturating_add(1)
-        .saturating_mul(block)
-}
-
-/// Puts blocks into fewer blocks: block `j` of `b` holds the hash values from `j / b` to
-/// `(j + 1) / b` of 2^64, and goes to all blocks that hold some of these.
-fn fold(from: &[u8], to: &mut [u8]) {
-    let (old, _) = from.as_chunks::<BLOCK>();
-    let (new, _) = to.as_chunks_mut::<BLOCK>();
-    let (many, few) = (old.len(), new.len());
-    // A block begins in the new block `first`, with `rest` of `many` parts of it before.
-    let (mut first, mut rest) = (0, 0);
-    for block in old {
-        rest += few;
-        let (next, left) = match rest.checked_sub(many) {
-            Some(left) => (first + 1, left),
-            None => (first, rest),
-        };
-        let last = if left == 0 { first } else { next };
-        for target in new.get_mut(first..=last).unwrap_or_default() {
-            for (byte, more) in target.iter_mut().zip(block) {
-                *byte |= more;
-            }
-        }
-        (first, rest) = (next, left);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
 
     use proptest::prelude::*;
 
-    use super::{BlockedSize, BloomFilter, ShrinkError, folded_into};
-    use crate::host::LayeredFilter;
-    use crate::{BuildError, Layout};
-
-    fn with_blocks(blocks: u64, items: &[u64]) -> BloomFilter {
-        let builder = BloomFilter::builder()
-            .bits(blocks * 512)
-            .hashes(6)
-            .capacity(1000);
-        let mut filter = builder.seed(3).build().unwrap();
-        filter.extend(items);
-        filter
-    }
-
-    fn folded(filter: &BloomFilter, blocks: u64) -> BloomFilter {
-        let size = BlockedSize::from_bits(blocks * 512, 6, Some(1000)).unwrap();
-        let layer = folded_into(&filter.layer, size).unwrap();
-        BloomFilter { layer }
-    }
-
-    proptest! {
-        /// Blocks that become one give the filter of that size; others lose no item, and have all
-        /// bits of that filter.
-        #[test]
-        fn a_smaller_filter_has_all_items(
-            blocks in 1_u64..60, times in 1_u64..8, other in 1_u64..60,
-            items in prop::collection::vec(any::<u64>(), 0..300),
-        ) {
-            let large = with_blocks(blocks * times, &items);
-            let direct = with_blocks(blocks, &items);
-            prop_assert!(folded(&large, blocks).as_bytes() == direct.as_bytes());
-            let smaller = folded(&large, other.min(blocks * times));
-            prop_assert!(items.iter().all(|item| smaller.contains(item)));
-            let direct = with_blocks(other.min(blocks * times), &items);
-            let (smaller, direct) = (smaller.as_bytes(), direct.as_bytes());
-            prop_assert!(smaller.iter().zip(&*direct).all(|(more, bits)| more & bits == *bits));
-        }
-    }
-
-    #[test]
-    fn shrinking_keeps_the_rate() {
-        let builder = BloomFilter::builder()
-            .capacity(200_000)
-            .error_rate(0.01)
-            .seed(1);
-        let mut filter = builder.build().unwrap();
-        filter.extend(0..20_000_u32);
-        let before = filter.clone();
-        let rate = filter.shrink_to(20_000).unwrap();
-        assert!((0.007..0.0115).contains(&rate), "{rate}");
-        assert_eq!((filter.len(), filter.capacity()), (before.len(), 20_000));
-        assert!(filter.bits() * 8 < before.bits());
-        assert!((0..20_000_u32).all(|item| filter.contains(&item)));
-        let mut wrong = 0;
-        filter.contains_each(20_000..220_000_u32, |found| wrong += u32::from(found));
-        assert!((1500..2400).contains(&wrong), "{wrong} of 200000");
-        // What is not larger stays.
-        let small = filter.clone();
-        filter.shrink_to(30_000).unwrap();
-        assert!(filter == small);
-    }
-
-    #[test]
-    fn no_filter_shrinks_below_its_items_or_to_a_larger_one() {
-        let builder = BloomFilter::builder().capacity(100_000).seed(1);
-        let mut fixed = builder.build().unwrap();
-        fixed.extend(0..40_000);
-        let before = fixed.clone();
-        let needed = ShrinkError::Capacity(fixed.len());
-        assert_eq!(fixed.shrink_to(10), Err(needed));
-        assert!(fixed.shrink_to(u64::MAX).unwrap() < 0.01);
-        assert!(fixed == before);
-        let mut growing = LayeredFilter::builder().seed(1).build().unwrap();
-        growing.extend(0..4000);
-        let before = growing.clone();
-        assert!(growing.shrink_to(u64::MAX).unwrap() < 0.01);
-        assert!(growing == before);
-        // One that holds too many may not become smaller, but need not.
-        let mut full = BloomFilter::builder().capacity(10).seed(1).build().unwrap();
-        full.extend(0..200);
-        full.shrink_to(10).unwrap();
-    }
-
-    #[test]
-    fn what_cannot_shrink_stays() {
-        let classic = BloomFilter::builder()
-            .layout(Layout::Classic)
-            .capacity(1000);
-        let mut classic = classic.build().unwrap();
-        assert_eq!(classic.shrink_to(10), Err(ShrinkError::Layout));
-        let mut blocked = with_blocks(9, &[1, 2]);
-        assert_eq!(blocked.shrink_to(0), Err(BuildError::Capacity.into()));
-        assert!(blocked == with_blocks(9, &[1, 2]));
-    }
+    use super::BloomFilter;
+    use crate::Layout;
 
     #[test]
     fn an_intersection_keeps_what_both_have() {

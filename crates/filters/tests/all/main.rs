@@ -28,6 +28,7 @@ mod guava;
 mod items;
 mod laws;
 mod refused;
+mod shrink;
 mod sizing;
 mod traits;
 mod types;

@@ -239,7 +239,7 @@ fn a_filter_without_a_record_takes_any_selection_and_gets_it() {
 fn only_what_compares_the_same_is_merged() {
     let here = folder("selection-merge");
     let build = |file: &str, options: &[&str]| {
-        let args = [&["build", "-q", "-c", "10", "--seed", "1", file], options].concat();
+        let args = [&["build", "-q", "-c", "1000", "--seed", "1", file], options].concat();
         with_input(&here, &args, TABLE).success();
     };
     build("a.bloom", &["-f", "2", "-d", ","]);

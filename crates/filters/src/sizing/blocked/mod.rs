@@ -169,6 +169,18 @@ impl BlockedSize {
         })
     }
 
+    /// The most items with which a layer of this many bits and hashes keeps an error rate.
+    pub(crate) fn max_items(bits: u64, hashes: u32, error_rate: f64) -> u64 {
+        let blocks = bits / u64::from(Self::BLOCK_BITS);
+        let items = Load::new(hashes, error_rate).decide(|load| whole(load * blocks as f64));
+        // The load is rounded down.
+        let more = items.saturating_add(1);
+        match Self::rate_of(bits, hashes, more) <= error_rate {
+            true => more,
+            false => items,
+        }
+    }
+
     /// The error rate of a layer with this many bits, hashes and items; bits count in whole blocks.
     ///
     /// ```
