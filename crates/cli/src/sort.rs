@@ -1,5 +1,7 @@
 //! The sorts of our own filters in files, as the header tells them.
 
+use std::ops::RangeInclusive;
+
 use everbloom::hash::murmur64a;
 
 /// What the header of a filter begins with: the magic, and the version as two bytes.
