@@ -92,7 +92,7 @@ fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
             )),
             // Keys of the hash are made on the primary, and only there.
             15 if a % 4 > 0 => client.line(&format!(
-                "BF.INSERT b{key} CAPACITY 10 LAYOUT BLOCKED ITEMS {a} {b}"
+                "BF.INSERT b{key} CAPACITY 1000 LAYOUT BLOCKED ITEMS {a} {b}"
             )),
             _ => client.line(&format!("DEL i{key} b{key}")),
         };
@@ -104,6 +104,8 @@ fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
             "ERR the filters have different windows",
             "ERR filters that remember a number of items",
             "ERR the filter needs a capacity of",
+            "ERR the filter becomes smaller only for",
+            "ERR no smaller size",
             "ERR capacity must be",
         ];
         let is_expected = |text: &str| expected.iter().any(|start| text.starts_with(start));
