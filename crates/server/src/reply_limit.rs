@@ -49,7 +49,13 @@ pub fn of_piece(settings: &Settings) -> u64 {
 
 /// The most bytes of a string whose reply has at most this many bytes.
 pub fn string_within(reply_bytes: u64) -> u64 {
-    reply_bytes.saturating_sub(string_framing(reply_bytes))
+    let shorter = reply_bytes.saturating_sub(string_framing(reply_bytes));
+    // The length of the string may have one digit less than that of the reply.
+    let longer = shorter.saturating_add(1);
+    let fits = longer
+        .checked_add(string_framing(longer))
+        .is_some_and(|encoded| encoded <= reply_bytes);
+    if fits { longer } else { shorter }
 }
 
 /// The bytes around a string of this length in a reply.
@@ -114,6 +120,17 @@ mod tests {
             assert_eq!(string_within(reply_bytes), string, "{reply_bytes}");
         }
         assert_eq!(string_within(u64::MAX), u64::MAX - 25);
+        // The longest that fits, also where one more byte has one more digit.
+        let near_powers = (1..19).flat_map(|digits| {
+            let power = 10_u64.pow(digits);
+            power.saturating_sub(30)..power + 30
+        });
+        for reply_bytes in near_powers.filter(|bytes| *bytes >= 6) {
+            let longest = string_within(reply_bytes);
+            let encoded = |bytes| bytes + string_framing(bytes);
+            assert!(encoded(longest) <= reply_bytes, "{reply_bytes}");
+            assert!(encoded(longest + 1) > reply_bytes, "{reply_bytes}");
+        }
     }
 
     #[test]
