@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use everbloom::ScalableBloomFilter;
+use everbloom::host::LayeredFilter;
 use serde::Serialize;
 
 use crate::Options;
@@ -64,7 +65,7 @@ fn measure(items: u64, probes: u64) -> Result<Vec<Row>> {
         let row = Row {
             items,
             expansion,
-            layers: filter.parts().layers.len(),
+            layers: LayeredFilter::from(filter.clone()).layers().len(),
             bits_per_item: filter.stats().bits as f64 / items as f64,
             present: Vec::new(),
             absent: Vec::new(),

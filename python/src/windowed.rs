@@ -23,7 +23,8 @@ use crate::task::{Contains, Insert};
 /// error_rate: for which part of the items that are not in the window `in` says True.
 /// ticks: how long the window is, in units of the caller's clock, such as seconds. Every method
 ///   then takes the time as `now`, an int. Without ticks, the last `capacity` items are remembered.
-/// generations: the window moves in so many steps. An item may be found for one step longer.
+/// generations: the window moves in so many steps, or more if they do not divide it. An item may be
+///   found for one step longer.
 /// seed: an int, for the same filter in every run; without a seed each filter has a secret random
 ///   key, so that an attacker cannot make items that collide.
 ///

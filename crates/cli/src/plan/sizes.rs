@@ -70,8 +70,8 @@ impl Choice {
             Choice::BlockedGrowing => in_blocks(BlockedSize::first(capacity, rate)?),
             Choice::Windowed => {
                 let window = Window {
-                    // The length does not matter for the size.
-                    span: Span::Ticks(1),
+                    // Of any length that the generations divide.
+                    span: Span::Ticks(WindowedBloomFilter::GENERATIONS.into()),
                     generations: WindowedBloomFilter::GENERATIONS,
                     capacity,
                     error_rate: rate,

@@ -30,6 +30,10 @@ pub enum Span {
     Ticks(u64),
 }
 
+/// By how much an item may be kept longer than promised, as a part of the span, so that a span that
+/// the generations do not divide seldom needs more of them.
+const ROUNDING: u128 = 100;
+
 impl Span {
     /// The ticks, unless the span is of items. [Example](crate::WindowedBloomFilter::window).
     #[must_use]
@@ -48,6 +52,21 @@ impl Span {
             0 => Span::Items,
             _ => Span::Ticks(ticks),
         }
+    }
+
+    /// The generations of a window of this capacity for which so many were asked. A span of fewer
+    /// ticks or items has one for each. One that they do not divide may have more, so that an item
+    /// is kept at most a g-th part longer all the same, within [`ROUNDING`].
+    pub(super) fn generations(self, capacity: u64, asked: u32) -> u32 {
+        let span = self.ticks().unwrap_or(capacity);
+        let most = u32::try_from(span).map_or(MAX_GENERATIONS, |span| span.min(MAX_GENERATIONS));
+        let least = asked.min(most);
+        let kept = |g: &u32| u128::from(span.div_ceil((*g).into())) * (u128::from(*g) + 1);
+        let parts = u128::from(least) * ROUNDING;
+        let longest = u128::from(span) * (parts + ROUNDING + u128::from(least));
+        let mut exact = (least.max(1)..=most).filter(|g| kept(g) * parts <= longest);
+        let nearest = || (1..=most).min_by_key(kept);
+        exact.next().or_else(nearest).unwrap_or(asked)
     }
 }
 
@@ -214,7 +233,13 @@ impl Window {
     /// [Example](crate::WindowedBloomFilter::window).
     #[must_use]
     pub fn size(&self, items: u64) -> Option<BlockedSize> {
-        let capacity = self.capacity.div_ceil(self.generations.max(1).into());
+        // Of so many units of the span, a generation has these.
+        let (part, whole) = match (self.span, self.generation_ticks()) {
+            (Span::Ticks(ticks), Some(part)) => (part, ticks.max(1)),
+            _ => (1, self.generations.max(1).into()),
+        };
+        let capacity = (u128::from(self.capacity) * u128::from(part)).div_ceil(whole.into());
+        let capacity = u64::try_from(capacity).ok()?;
         let rate = self.rate();
         match self.span {
             Span::Items => BlockedSize::new(capacity, rate),
@@ -223,12 +248,13 @@ impl Window {
     }
 
     /// The dimensions of the first layer of the next generation. That one is likely to get as many
-    /// items as the newest one, whose layers have so many bytes.
+    /// items as the newest one, whose layers have so many bytes, and a few more.
     pub(super) fn next_size(&self, items: u64, bytes: u64) -> Option<BlockedSize> {
         // A loaded filter may count items for which its bits have no room. They would let a header
         // of a few bytes decide about a layer of any size.
         let most = bytes.saturating_mul(2);
-        let likely = self.size(items).filter(|size| size.bytes <= most);
+        let likely = self.size(items.saturating_add(items / 20));
+        let likely = likely.filter(|size| size.bytes <= most);
         likely.or_else(|| self.size(0))
     }
 

@@ -31,10 +31,10 @@ use crate::hash::item::Item;
 /// ```
 ///
 /// What was inserted within the window is always found. What was inserted before, and not since, is
-/// found for at most one generation longer, a g-th part of the window, and after that only by the
-/// error rate. That rate holds at any time: for up to the capacity in a window, and beyond it as a
-/// window of ticks grows. With four generations a window takes 18 bits an item at 1 % and 26 at
-/// 0.1 %, and a lookup may ask five of them.
+/// found for at most a g-th part of the window longer, with four generations a quarter, and after
+/// that only by the error rate. That rate holds at any time: for up to the capacity in a window,
+/// and beyond it as a window of ticks grows. With four generations a window takes 18 bits an item
+/// at 1 % and 26 at 0.1 %, and a lookup may ask five of them.
 ///
 /// An item that is inserted again lives on. A feed that may show an article again after the window
 /// asks [`contains_at`](Self::contains_at), and inserts only what it shows.

@@ -16,6 +16,12 @@ fn window(capacity: u64, rate: f64, span: Span, generations: u32) -> WindowedBlo
     builder.generations(generations).seed(7).build().unwrap()
 }
 
+/// The ticks of a generation.
+fn generation_of(filter: &WindowedBloomFilter) -> u64 {
+    let window = filter.window();
+    window.next_generation().unwrap() - window.kept.last().unwrap().began
+}
+
 fn layers(filter: &WindowedBloomFilter) -> Vec<Layer> {
     LayeredFilter::from(filter.clone()).layers().to_vec()
 }
@@ -98,6 +104,67 @@ fn a_window_of_items_remembers_exactly_so_many() {
         }
         let most = usize::try_from(generations).unwrap() + 1;
         assert_eq!(layers(&seen).len(), most);
+    }
+}
+
+/// At most a quarter later, within a hundredth. Of fewer than four ticks or items, each is a
+/// generation, and at most one item more is remembered.
+#[test]
+fn windows_of_any_length_forget_a_quarter_later() {
+    for length in (1..=40_u64).chain([97, 101, 399, 1001]) {
+        let (mut ticks, mut items) = (
+            window(length, 1e-10, Span::Ticks(length), 4),
+            window(length, 1e-10, Span::Items, 4),
+        );
+        let most = length + (length / 4).max(1) + length / 100;
+        for number in 0..4 * length + 9 {
+            assert!(ticks.insert_at(&number, number) && items.insert_at(&number, number));
+            let oldest = number.saturating_sub(length);
+            assert!(ticks.contains_at(&oldest, number), "{oldest} of {number}");
+            let oldest = number.saturating_sub(length - 1);
+            assert!(items.contains_at(&oldest, number), "{oldest} of {number}");
+            if let Some(old) = number.checked_sub(most) {
+                let found = [&ticks, &items].map(|seen| seen.contains_at(&old, number));
+                assert_eq!(found, [false, false], "{old} of {length} at {number}");
+            }
+        }
+    }
+}
+
+/// As many items as its capacity says, evenly in its time.
+#[test]
+fn a_window_holds_its_capacity_without_growing() {
+    for length in [1, 2, 3, 5, 7, 30, 97, 101] {
+        let mut seen = window(10_000, 1e-10, Span::Ticks(length), 4);
+        for now in 0..3 * length + 5 {
+            let part = |now| 10_000 * now / length;
+            (part(now)..part(now + 1)).for_each(|item| _ = seen.insert_at(&item, now));
+            let kept = seen.window().kept.iter();
+            assert!(kept.clone().all(|it| it.layers <= 1), "{length}: {kept:?}");
+        }
+    }
+}
+
+/// More items than planned make the next generation larger, with some room for still more.
+#[test]
+fn a_window_of_an_uneven_flow_seldom_grows() {
+    let capacity = 40_000;
+    for over in [0, 6] {
+        let mut seen = window(capacity, 0.01, Span::Ticks(40), 4);
+        let plain = seen.memory_usage();
+        let mut items = 0_u64..;
+        for generation in 0..40_u64 {
+            let percent = 98 + over + scramble(generation) % 5;
+            let part = capacity / 4 * percent / 100;
+            let items = items.by_ref().take(usize::try_from(part).unwrap());
+            items.for_each(|item| _ = seen.insert_at(&item, 10 * generation));
+            let grown = seen.window().kept.iter().filter(|it| it.layers > 1);
+            assert!(
+                generation < 8 || grown.count() == 0,
+                "{generation}: {seen:?}"
+            );
+        }
+        assert!(seen.memory_usage() < 7 * plain, "{}", seen.memory_usage());
     }
 }
 
@@ -339,7 +406,7 @@ fn only_windows_that_can_be_are_built() {
     assert_eq!(one.clone().union(&one), Err(UnionError::WindowOfItems));
     let mut of_time = window(100, 0.01, Span::Ticks(40), 4);
     for other in [
-        window(100, 0.01, Span::Ticks(40), 3),
+        window(100, 0.01, Span::Ticks(40), 2),
         window(100, 0.01, Span::Ticks(41), 4),
     ] {
         assert_eq!(of_time.union(&other), Err(UnionError::Window));
@@ -389,7 +456,7 @@ proptest! {
         prop_assert_eq!(layers(&one).iter().map(Layer::len).sum::<u64>(), one.len());
         let parts = LayeredFilter::from(one.clone()).parts();
         prop_assert!(parts.validate(u64::MAX, Check::DumpHeader).is_ok(), "{:?}", parts);
-        let generation = ticks.div_ceil(generations.into());
+        let generation = generation_of(&apart[0]);
         for now in a.max(b)..a.max(b) + 2 * ticks + 3 * generation {
             for item in 0..60_u64 {
                 let any = |now| apart.iter().any(|filter| filter.contains_at(&item, now));
@@ -416,7 +483,7 @@ proptest! {
     ) {
         let lived = |history: &Vec<Step>| lived(history, ticks, generations).0;
         let apart = histories.each_ref().map(lived);
-        let generation = ticks.div_ceil(generations.into());
+        let generation = generation_of(&apart[0]);
         let began = |filter: &WindowedBloomFilter| filter.window().kept.last().unwrap().began;
         let newest = began(&apart[0]).max(began(&apart[1]));
         let at = newest.saturating_sub(back.min(generation));
@@ -537,14 +604,15 @@ fn the_limit_is_for_the_next_generation_too() {
     assert_eq!((filter.layers().len(), filter.stream_len()), (2, 2 * bytes));
 }
 
-/// The next generation is made for as many items as the last one got.
+/// The next generation is made for as many items as the last one got, and a twentieth more.
 #[test]
 fn a_generation_is_as_large_as_the_one_before_has_become() {
     let mut filter = LayeredFilter::from(window(100, 0.01, Span::Ticks(100), 4));
     filter.insert_each(0..700_u64, drop);
     let items = filter.len();
     filter.advance(1, 25).unwrap();
-    assert_eq!(filter.layers().last().unwrap().capacity(), items);
+    let capacity = filter.layers().last().unwrap().capacity();
+    assert_eq!(capacity, items + items / 20);
 }
 
 /// A generation takes memory as growth does.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::bloom::layered::LayeredFilter;
 use crate::bloom::options::Options;
-use crate::bloom::window::{Generation, Span, Window};
+use crate::bloom::window::{Generation, MAX_GENERATIONS, Span, Window};
 use crate::error::BuildError;
 use crate::hash::Key;
 use crate::hash::valkey::ValkeyBloom;
@@ -184,9 +184,13 @@ impl LayeredBuilder {
             Span::Items => 0,
             Span::Ticks(_) => now,
         };
+        let is_known = (1..=MAX_GENERATIONS).contains(&generations);
         let window = Window {
             span,
-            generations,
+            generations: match is_known {
+                true => span.generations(self.capacity, generations),
+                false => generations,
+            },
             capacity: self.capacity,
             error_rate: self.error_rate.min(RATE_CAP),
             dropped: 0,
