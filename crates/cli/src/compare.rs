@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::{ServerArgs, Url};
-use crate::failure::{Failure, unless_unread};
+use crate::failure::{Failure, say, unless_unread};
 use crate::number::grouped;
 use crate::servers::difference::{Difference, compare};
 use crate::servers::dump::READABLE;
 use crate::servers::family::Family;
 use crate::servers::server::{Content, Server};
-use crate::servers::walk::Walk;
+use crate::servers::walk::{Walk, unmatched};
 
 /// Tell whether two servers have the same filters
 #[derive(clap::Args, Debug)]
@@ -56,7 +56,7 @@ filters that were equal can look different: compare when nobody adds.
 
 Of a Cluster, run it for each primary as OLD, and again for each primary as NEW.
 
-Exit code: 0 when all filters are equal, 1 when not, 2 for an error.
+Exit code: 0 when all filters are equal, 1 when not, or when --match chose none, 2 for an error.
 
 Examples:
   everbloom compare redis://old redis://new:6380
@@ -91,7 +91,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let compared = comparison.compare_all(pattern);
     // When nobody reads on, a difference was found, or all is counted.
     unless_unread(compared.and_then(|()| Ok(comparison.finish()?)))?;
-    Ok(ExitCode::from(u8::from(comparison.sums.findings() > 0)))
+    let sums = &comparison.sums;
+    let unmatched = unmatched(pattern, sums.equal + sums.findings());
+    if let Some(text) = unmatched.as_ref().filter(|_| !args.quiet) {
+        say(text);
+    }
+    let is_equal = sums.findings() == 0 && unmatched.is_none();
+    Ok(ExitCode::from(u8::from(!is_equal)))
 }
 
 /// What a comparison of one key found.

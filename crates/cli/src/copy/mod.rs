@@ -20,13 +20,13 @@ use everbloom_plot::label;
 use everbloom_resp::quoted;
 
 use crate::client::{ServerArgs, Url, is_url};
-use crate::failure::{Failure, unless_unread};
+use crate::failure::{Failure, say, unless_unread};
 use crate::number::grouped;
 use crate::progress::Progress;
 use crate::records::signals::Signals;
 use crate::servers::dump::{READABLE, WRITABLE};
 use crate::servers::server::Server;
-use crate::servers::walk::Walk;
+use crate::servers::walk::{Walk, unmatched};
 use file::Remote;
 use transfer::{Outcome, Transfer};
 
@@ -93,7 +93,7 @@ in: that is said, and a filter of `build --ignore-case` is refused. RedisBloom t
 classic`.
 
 Exit code: 0 when all filters are at the destination; 1 when some could not be copied, or changed
-while they were copied; 2 for an error.
+while they were copied, or --match chose none; 2 for an error.
 
 Examples:
   everbloom copy redis://old redis://new:6380
@@ -221,16 +221,18 @@ fn copy_servers(args: &Args, from: &Url, to: &Url) -> Result<ExitCode, Failure> 
              rest.",
         )
     })?;
-    code
+    match unmatched(args.pattern(), tally.filters()) {
+        Some(text) => {
+            say(&text);
+            Ok(ExitCode::from(1))
+        }
+        None => code,
+    }
 }
 
 /// Copies filter after filter. Returns the failure that ends it all.
 fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Result<(), Failure> {
-    let pattern = args
-        .pattern
-        .as_ref()
-        .map(|pattern| pattern.as_encoded_bytes());
-    let mut walk = Walk::new(pattern);
+    let mut walk = Walk::new(args.pattern());
     let progress = Progress::of_filters(args.quiet);
     while let Some(page) = walk.page(transfer.source)? {
         tally.others += page.others;
@@ -259,7 +261,19 @@ fn copy_all(transfer: &mut Transfer<'_>, args: &Args, tally: &mut Tally) -> Resu
     Ok(())
 }
 
+impl Args {
+    fn pattern(&self) -> Option<&[u8]> {
+        let pattern = self.pattern.as_ref();
+        pattern.map(|pattern| pattern.as_encoded_bytes())
+    }
+}
+
 impl Tally {
+    /// The filters that were found.
+    fn filters(&self) -> u64 {
+        self.copied + self.present + self.gone + self.failed
+    }
+
     /// Returns whether the filter changed while it was copied.
     fn add(&mut self, outcome: &Outcome) -> bool {
         match outcome {

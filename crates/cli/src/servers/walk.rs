@@ -1,6 +1,6 @@
 //! The names of all filters of a server, page by page.
 
-use everbloom_resp::Reply;
+use everbloom_resp::{Reply, quoted};
 
 use super::family::Family;
 use super::server::{Content, Server};
@@ -17,6 +17,13 @@ pub(crate) struct Walk {
     pattern: Option<Vec<u8>>,
     /// `None` at the end.
     cursor: Option<Vec<u8>>,
+}
+
+/// What to say when a pattern chose none of the filters: it may have a typing error.
+pub(crate) fn unmatched(pattern: Option<&[u8]>, filters: u64) -> Option<String> {
+    let pattern = pattern.filter(|_| filters == 0)?;
+    let pattern = quoted(pattern);
+    Some(format!("no filter has a name that matches {pattern}"))
 }
 
 /// What one step met.

@@ -137,6 +137,24 @@ fn databases_patterns_and_passwords() {
     assert!(differing.stdout.starts_with(&line), "{differing:?}");
     run(&mut command("compare", &from, &to, &["--match", "a:*"])).success();
 
+    // A pattern with a typing error is no success.
+    for (subcommand, more) in [
+        ("copy", &[][..]),
+        ("copy", &["--quiet"]),
+        ("compare", &[]),
+        ("compare", &["--json"]),
+    ] {
+        let flags = [&["--match", "A:*"], more].concat();
+        let unmatched = run(&mut command(subcommand, &from, &to, &flags));
+        assert_code(&unmatched, 1);
+        let line = "everbloom: no filter has a name that matches \"A:*\"\n";
+        assert_eq!(unmatched.stderr, line, "{unmatched:?}");
+    }
+    let flags = ["--match", "A:*", "--quiet"];
+    let quiet = run(&mut command("compare", &from, &to, &flags));
+    assert_code(&quiet, 1);
+    assert_eq!((&*quiet.stdout, &*quiet.stderr), ("", ""));
+
     // The password of the environment is for the server that has one.
     let from = format!("{}/3", url(old.port));
     run(command("copy", &from, &to, &[]).env("REDISCLI_AUTH", "s3/cr@t")).success();
