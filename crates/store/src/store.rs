@@ -205,9 +205,9 @@ impl Store {
         let mut record = self.journal.record();
         for number in 0..self.keyspace.databases() {
             let removed = shard.db_mut(number).remove_expired(now.ms, &mut budget);
-            // Who watches a key found it expired, or notices that it is gone.
             for (key, _) in &removed {
                 record.expired(number, key);
+                shard.touch_expired(self.keyspace.key(number, key));
             }
             let db = shard.db_mut(number);
             // Nobody sees a change: lookups skip what has expired.

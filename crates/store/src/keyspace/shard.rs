@@ -10,8 +10,15 @@ use super::captures::Captures;
 use super::db::Db;
 use super::key::KeyRef;
 
-/// The flags of the clients that watch a key: its first change sets them.
-type Watchers = SmallVec<[Arc<AtomicBool>; 1]>;
+/// A client that watches a key.
+#[derive(Debug)]
+struct Watcher {
+    /// The client's flag, which the first change sets.
+    changed: Arc<AtomicBool>,
+    /// Whether the key was there when the watch began. If it was, its removal is a change, also when
+    /// it has expired: the clock may go back before EXEC.
+    was_there: bool,
+}
 
 /// A database and the name of a key in it.
 pub(super) type WatchedKey = (usize, Box<[u8]>);
@@ -25,7 +32,7 @@ impl<F: for<'k> Fn(usize, &'k [u8]) -> KeyRef<'k>> KeyOf for F {}
 #[derive(Debug)]
 pub struct Shard {
     dbs: Vec<Db>,
-    watched: HashMap<WatchedKey, Watchers>,
+    watched: HashMap<WatchedKey, SmallVec<[Watcher; 1]>>,
 }
 
 impl Shard {
@@ -59,46 +66,43 @@ impl Shard {
 
     /// Exchanges two databases. Touches watched keys that are alive in either, before or after.
     pub(super) fn swap(&mut self, a: usize, b: usize, now: u64, key: impl KeyOf) {
-        let mut touched = self.watched_and_alive([a, b], now, &key);
-        touched.extend(self.watched_and_alive([b, a], now, &key));
+        self.touch_all([a, b], now, &key);
+        self.touch_all([b, a], now, &key);
         self.dbs.swap(a, b);
-        for id in &touched {
-            self.touch_watched(id);
-        }
     }
 
     /// Empties a database. Returns how many keys it held, and their remains, to be freed without
     /// the lock.
     pub(super) fn flush(&mut self, db: usize, now: u64, key: impl KeyOf) -> (usize, Option<Db>) {
-        for id in self.watched_and_alive([db, db], now, &key) {
-            self.touch_watched(&id);
-        }
+        self.touch_all([db, db], now, &key);
         self.db_mut(db).take_all()
     }
 
-    /// The keys watched in `db` that are alive in it, or in the database `other` about to replace
-    /// it. An expired key counts as missing: whoever watches it either found it expired, or notices
-    /// that it is gone.
-    fn watched_and_alive(
-        &self,
-        [db, other]: [usize; 2],
-        now: u64,
-        key: &impl KeyOf,
-    ) -> Vec<WatchedKey> {
+    /// Touches the keys watched in `db` that are alive in it, or in the database `other` about to
+    /// replace it. For the other keys, only those who found them there notice it.
+    fn touch_all(&self, [db, other]: [usize; 2], now: u64, key: &impl KeyOf) {
         let there = |at, name| self.db(at).contains(key(at, name), now);
-        self.watched
-            .keys()
-            .filter(|(at, key)| *at == db && (there(db, key) || there(other, key)))
-            .cloned()
-            .collect()
+        for ((at, name), watchers) in &self.watched {
+            if *at == db {
+                touch(watchers, !there(db, name) && !there(other, name));
+            }
+        }
     }
 
     /// Watches a key for the client with this flag; false if it watches the key already.
-    pub(super) fn watch(&mut self, id: WatchedKey, changed: &Arc<AtomicBool>) -> bool {
+    pub(super) fn watch(
+        &mut self,
+        id: WatchedKey,
+        changed: &Arc<AtomicBool>,
+        was_there: bool,
+    ) -> bool {
         let watchers = self.watched.entry(id).or_default();
-        let is_new = !watchers.iter().any(|other| Arc::ptr_eq(other, changed));
+        let is_new = !watchers.iter().any(|it| Arc::ptr_eq(&it.changed, changed));
         if is_new {
-            watchers.push(Arc::clone(changed));
+            watchers.push(Watcher {
+                changed: Arc::clone(changed),
+                was_there,
+            });
         }
         is_new
     }
@@ -106,7 +110,7 @@ impl Shard {
     /// Ends the watch of a key for the client with this flag.
     pub(super) fn unwatch(&mut self, id: &WatchedKey, changed: &Arc<AtomicBool>) {
         if let Some(watchers) = self.watched.get_mut(id) {
-            watchers.retain(|other| !Arc::ptr_eq(other, changed));
+            watchers.retain(|it| !Arc::ptr_eq(&it.changed, changed));
             if watchers.is_empty() {
                 self.watched.remove(id);
             }
@@ -121,17 +125,27 @@ impl Shard {
     #[inline]
     pub fn touch(&mut self, key: KeyRef<'_>) {
         if !self.watched.is_empty() {
-            self.touch_watched(&id(key));
+            self.touch_watched(key, false);
         }
     }
 
-    fn touch_watched(&self, id: &WatchedKey) {
-        for changed in self.watched.get(id).into_iter().flatten() {
-            changed.store(true, Ordering::Release);
+    /// Records that an expired key was removed. For those who found it expired nothing changes.
+    pub fn touch_expired(&mut self, key: KeyRef<'_>) {
+        if !self.watched.is_empty() {
+            self.touch_watched(key, true);
+        }
+    }
+
+    fn touch_watched(&self, key: KeyRef<'_>, was_gone: bool) {
+        if let Some(watchers) = self.watched.get(&(key.db, key.name.into())) {
+            touch(watchers, was_gone);
         }
     }
 }
 
-fn id(key: KeyRef<'_>) -> WatchedKey {
-    (key.db, key.name.into())
+/// Tells the clients that a key was changed. If it was gone before, only those who found it there.
+fn touch(watchers: &[Watcher], was_gone: bool) {
+    for watcher in watchers.iter().filter(|it| it.was_there || !was_gone) {
+        watcher.changed.store(true, Ordering::Release);
+    }
 }

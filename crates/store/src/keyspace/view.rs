@@ -335,7 +335,6 @@ pub struct EntryMut<'v> {
 }
 
 impl EntryMut<'_> {
-    /// For clients that watch the key nothing changes: it was gone before.
     #[inline]
     fn remove_if_expired(&mut self) {
         let db = self.shard.db(self.key.db);
@@ -350,6 +349,7 @@ impl EntryMut<'_> {
         let db = self.shard.db_mut(key.db);
         let gone = db.discard(key);
         self.keyspace.settle(db);
+        self.shard.touch_expired(key);
         retire(self.removed, gone.map(Removed::Entry));
         // Few always find memory.
         match self.expired.keys.try_reserve(1).is_ok() || self.expired.keys.is_empty() {

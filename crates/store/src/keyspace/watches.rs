@@ -63,11 +63,12 @@ impl Watches {
         let shared = (db, copy_of(name)?);
         let key = self.keyspace.key(db, name);
         let mut shard = self.keyspace.shard(key.shard()).write();
-        if !shard.watch(shared, &self.changed) {
+        let entry = shard.db(db).peek(key, now.ms);
+        let (was_there, expires_at) = (entry.is_some(), entry.and_then(Entry::expires_at));
+        if !shard.watch(shared, &self.changed, was_there) {
             return Ok(());
         }
-        let entry = shard.db(db).peek(key, now.ms);
-        if let Some(at) = entry.and_then(Entry::expires_at) {
+        if let Some(at) = expires_at {
             self.expires_at = self.expires_at.min(at);
         }
         drop(shard);
@@ -184,5 +185,31 @@ mod tests {
         watches.add(0, b"soon", NOW).unwrap();
         assert!(!watches.have_changed(Now { ms: 1004, ..NOW }));
         assert!(watches.have_changed(Now { ms: 1005, ..NOW }));
+    }
+
+    /// Its removal was a change, whatever the clock says later.
+    #[test]
+    fn a_watched_key_that_has_expired_was_changed_also_for_a_clock_that_went_back() {
+        let later = Now { ms: 2000, ..NOW };
+        let read = |keyspace: &Keyspace| {
+            let key = keyspace.key(0, b"soon");
+            Footprint::of([key]).write(keyspace, later).entry(key);
+        };
+        let flush = |keyspace: &Keyspace| {
+            Footprint::Whole.write(keyspace, later).flush(0);
+        };
+        let removals: [&dyn Fn(&Keyspace); 2] = [&read, &flush];
+        for remove in removals {
+            let keyspace = Arc::new(Keyspace::new(1));
+            set(&keyspace, b"soon", Some(NOW.ms + 5));
+            let watching = |now| {
+                let mut watches = Watches::new(&keyspace);
+                watches.add(0, b"soon", now).unwrap();
+                watches
+            };
+            let (before, after) = (watching(NOW), watching(later));
+            remove(&keyspace);
+            assert!(before.have_changed(NOW) && !after.have_changed(later));
+        }
     }
 }

@@ -8,7 +8,7 @@ use everbloom::Span;
 use everbloom::host::LayeredFilter;
 use everbloom_files::Value;
 use everbloom_store::clock::Now;
-use everbloom_store::keyspace::{EntryMut, Footprint, ViewMut};
+use everbloom_store::keyspace::{EntryMut, Footprint, ViewMut, Watches};
 use everbloom_store::{Expired, Settings, Store};
 use proptest::prelude::*;
 
@@ -230,6 +230,22 @@ fn fill(store: &Store, keys: u32, expires_at: impl Fn(u32) -> Option<u64>) {
     for key in 0..keys {
         entry(&mut view, 0, &key.to_be_bytes()).insert(text(), expires_at(key));
     }
+}
+
+#[test]
+fn a_watched_key_that_was_removed_has_changed_also_for_a_clock_that_went_back() {
+    let store = store();
+    fill(&store, 1, |_| Some(1000));
+    let watching = |ms| {
+        let mut watches = Watches::new(&store.keyspace);
+        let now = Now { ms, clock: 0 };
+        watches.add(0, &0_u32.to_be_bytes(), now).unwrap();
+        watches
+    };
+    let (before, after) = (watching(999), watching(1000));
+    assert_eq!(remove_expired(&store, 1000), 1);
+    let have_changed = |watches: Watches, ms| watches.have_changed(Now { ms, clock: 0 });
+    assert!(have_changed(before, 999) && !have_changed(after, 1000));
 }
 
 #[test]
