@@ -36,6 +36,9 @@ pub enum UnionError {
     WindowOfItems,
     /// One grows, and the other is of fixed size.
     Growth,
+    /// A cuckoo filter has no room for the fingerprints of the other one: the tables that they fit
+    /// are full.
+    Room,
     /// There is no memory for another layer. Some layers may have been added before.
     OutOfMemory,
 }
@@ -54,6 +57,9 @@ messages! {
         Window => "the filters have different windows";
         WindowOfItems => "filters that remember a number of items cannot be united";
         Growth => "one of the filters grows, and the other does not";
+        Room =>
+            "the tables have no room for the other filter's items: make both filters for all items \
+             together";
         OutOfMemory => "there is no memory for the union";
     }
 }

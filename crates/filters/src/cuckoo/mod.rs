@@ -17,6 +17,7 @@ mod place;
 mod scheme;
 mod shape;
 mod table;
+mod union;
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -32,6 +33,7 @@ use crate::layer::capture::Capture;
 use crate::limits::{self, MAX_GROUP};
 pub(crate) use keyed::Keyed;
 use packed::Packed;
+use parts::CuckooParts;
 pub(crate) use place::Place;
 use scheme::{Bytes, Scheme};
 pub(crate) use table::{Table, Watch};

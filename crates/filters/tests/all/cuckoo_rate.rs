@@ -1,10 +1,11 @@
 //! Cuckoo filters with a chosen error rate.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use everbloom::hash::Key;
 use everbloom::redisbloom::{CuckooError, KeyedParts};
-use everbloom::{CuckooFilter, InsertError};
+use everbloom::{CuckooFilter, InsertError, UnionError};
 use proptest::prelude::*;
 
 fn filter(capacity: u64, rate: f64, expansion: u16, seed: u64) -> CuckooFilter {
@@ -146,6 +147,8 @@ enum Step {
     Compact,
     Reload,
     Stream,
+    Capture,
+    Unite(Vec<u16>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -157,7 +160,24 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Compact),
         1 => Just(Step::Reload),
         1 => Just(Step::Stream),
+        1 => Just(Step::Capture),
+        1 => prop::collection::vec(0..400_u16, 0..40).prop_map(Step::Unite),
     ]
+}
+
+/// Reads the next piece; false when there is none.
+fn read_on(
+    filter: &mut CuckooFilter,
+    (captured, _, at): &mut (CuckooFilter, CuckooFilter, u64),
+) -> bool {
+    let mut piece = Vec::new();
+    if !filter.capture_next(1, &mut piece) {
+        filter.capture_mut().end(1);
+        return false;
+    }
+    captured.load_chunk(*at, &piece).unwrap();
+    *at += piece.len() as u64;
+    true
 }
 
 proptest! {
@@ -173,7 +193,15 @@ proptest! {
         let mut filter = filter(capacity, rate, expansion, seed);
         let mut counts = HashMap::<u16, u64>::new();
         let mut total = 0;
+        // A filter that is read while it changes, and what it was when the reading began.
+        let mut reading: Option<(CuckooFilter, CuckooFilter, u64)> = None;
         for step in steps {
+            if let Some(captured) = &mut reading
+                && !read_on(&mut filter, captured)
+            {
+                prop_assert!(captured.0 == captured.1);
+                reading = None;
+            }
             match step {
                 Step::Insert(item) => {
                     filter.insert(&item).unwrap();
@@ -197,7 +225,13 @@ proptest! {
                     }
                 }
                 Step::Compact => filter.compact(),
-                Step::Reload => filter = CuckooFilter::from_bytes(&filter.to_bytes()).unwrap(),
+                Step::Reload => {
+                    let again = CuckooFilter::from_bytes(&filter.to_bytes()).unwrap();
+                    prop_assert!(again == filter);
+                    if reading.is_none() {
+                        filter = again;
+                    }
+                }
                 Step::Stream => {
                     let parts = filter.parts();
                     let mut copy = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
@@ -208,7 +242,30 @@ proptest! {
                     }
                     prop_assert_eq!(at, filter.stream_len());
                     prop_assert_eq!(copy.used(), filter.used());
-                    filter = copy;
+                    // The one that is read stays.
+                    if reading.is_none() {
+                        filter = copy;
+                    }
+                }
+                Step::Capture => if reading.is_none() {
+                    filter.begin_capture(1, 0..filter.stream_len());
+                    let captured = CuckooFilter::from_parts(&filter.parts(), u64::MAX).unwrap();
+                    reading = Some((captured, filter.clone(), 0));
+                }
+                Step::Unite(items) => {
+                    let mut other = filter.empty_like().unwrap();
+                    other.insert_each(&items, 0, |_| ControlFlow::Continue(()));
+                    let before = filter.clone();
+                    match filter.union(&other) {
+                        Ok(()) => for item in items.iter().take(other.len() as usize) {
+                            *counts.entry(*item).or_default() += 1;
+                            total += 1;
+                        }
+                        Err(error) => {
+                            prop_assert_eq!(error, UnionError::Room);
+                            prop_assert!(filter == before);
+                        }
+                    }
                 }
             }
             prop_assert_eq!((filter.len(), filter.used()), (total, total));
@@ -298,4 +355,71 @@ fn a_filter_of_the_widest_fingerprints_grows_no_more() {
     let refused = (0..10_000).find_map(|item| filter.insert(&item).err());
     assert_eq!(refused, Some(InsertError::CannotGrow));
     assert!((0..filter.len()).all(|item| filter.contains(&item)));
+}
+
+#[test]
+fn two_filters_of_half_the_items_are_one_of_all() {
+    for (capacity, each) in [(10_000, 5000), (10_000, 4000), (500, 4000)] {
+        let mut one = filter(capacity, 0.001, 2, 7);
+        let mut other = one.empty_like().unwrap();
+        for item in 0..each {
+            one.insert(&item).unwrap();
+            other.insert(&(item + each - 500)).unwrap();
+        }
+        let is_united = one.union(&other);
+        if capacity == 500 {
+            // The first tables are full in both.
+            assert_eq!((is_united, one.len()), (Err(UnionError::Room), each));
+            continue;
+        }
+        assert_eq!(
+            (is_united, one.len(), one.used()),
+            (Ok(()), 2 * each, 2 * each)
+        );
+        assert!((0..2 * each - 500).all(|item| one.count(&item) >= 1));
+        assert!((each - 500..each).all(|item| one.count(&item) >= 2));
+        let (share, deviation) = measured(&one, 0.001, 1_000_000);
+        assert!(share < 0.001 + 4.0 * deviation, "{share}");
+    }
+}
+
+#[test]
+fn filters_that_differ_are_not_united() {
+    let mut one = filter(100, 0.01, 2, 1);
+    let before = one.clone();
+    let plain = CuckooFilter::new(100);
+    for (other, error) in [
+        (filter(100, 0.01, 2, 2), UnionError::Key),
+        (filter(100, 0.02, 2, 1), UnionError::ErrorRate),
+        (filter(200, 0.01, 2, 1), UnionError::Capacity),
+        (filter(100, 0.01, 4, 1), UnionError::Growth),
+        (plain.clone(), UnionError::Hash),
+    ] {
+        assert_eq!(one.union(&other), Err(error));
+    }
+    assert!(one == before);
+    // RedisBloom's kind can be united, too.
+    let (mut one, mut other) = (plain.clone(), plain);
+    one.insert("a").unwrap();
+    other.insert("b").unwrap();
+    one.union(&other).unwrap();
+    assert!(one.contains("a") && one.contains("b") && one.len() == 2);
+}
+
+#[test]
+fn a_copy_is_brought_up_to_date() {
+    let mut filter = filter(100, 0.001, 2, 1);
+    (0..500).for_each(|item| filter.insert(&item).unwrap());
+    filter.begin_capture(1, 0..filter.stream_len());
+    filter.capture_mut().track_changes(1);
+    let mut copy = filter.clone();
+    (0..50).for_each(|item| assert!(filter.remove(&item)));
+    (500..530).for_each(|item| filter.insert(&item).unwrap());
+    assert!(filter.update_copy(1, &mut copy));
+    assert!(copy == filter);
+    let mut stranger = self::filter(100, 0.001, 2, 2);
+    while stranger.tables() < filter.tables() {
+        stranger.insert(&stranger.len().clone()).unwrap();
+    }
+    assert!(!filter.update_copy(1, &mut stranger));
 }

@@ -229,7 +229,58 @@ def write_noted(name, text, is_critical, filter_name):
     (folder / name).write_bytes(out + (folder / filter_name).read_bytes())
 
 
+def mix(z):
+    return next(split_mix(z - 0x9E3779B97F4A7C15 & M64))
+
+
+def cuckoo_place(key, item, table):
+    """The fingerprint of an item, and its two buckets."""
+    a, b = keyed_hash(key, item)
+    first_width, buckets, more, shift = (table[it] for it in ("first", "buckets", "more", "shift"))
+    fingerprint = (b * (2**first_width - 1) << more >> 64) + 2**more
+    bucket = a * buckets >> 64
+    sum = mix((fingerprint >> more) + 0x9E3779B97F4A7C15) * buckets >> 64
+    upper = ((sum >> shift | 1) - (bucket >> shift)) % (buckets >> shift)
+    return fingerprint, [bucket, upper << shift | (sum ^ bucket) % 2**shift]
+
+
+def write_cuckoo(name, seed, error_rate, width, step, buckets, expansion, tables):
+    """`tables` has the items of each. There are few, so that each finds an empty slot."""
+    numbers = split_mix(seed)
+    key = (next(numbers), next(numbers))
+    arrays = []
+    for number, items in enumerate(tables):
+        more = step + number if number else 0
+        size = buckets * expansion**number
+        shift = (expansion**number).bit_length() - 1
+        table = {"first": width, "buckets": size, "more": more, "shift": shift}
+        slots = [0] * (size * 4)
+        for item in items:
+            fingerprint, homes = cuckoo_place(key, item, table)
+            at = [4 * home + slot for home in homes for slot in range(4)]
+            slots[next(slot for slot in at if slots[slot] == 0)] = fingerprint
+        bits = sum(slot << at * (width + more) for at, slot in enumerate(slots))
+        arrays.append(bits.to_bytes(size * 4 * (width + more) // 8, "little"))
+    padded = [array + bytes(-len(array) % 64) for array in arrays]
+    length = 64 * (2 + len(arrays)) + sum(map(len, padded))
+    count = sum(map(len, tables))
+    head = b"EVRBLOOM" + struct.pack(
+        "<HBBHHH6xQQQQ", 3, 4, 4, 500, expansion, len(arrays), count, 0, buckets, length
+    )
+    records = [head, struct.pack("<QQdBB30x", *key, error_rate, width, step)]
+    records += [struct.pack("<Q48x", murmur64a(array, 0)) for array in arrays]
+    out, checksum = b"", 0
+    for record in records:
+        checksum = murmur64a(record, checksum)
+        out += record + struct.pack("<Q", checksum)
+    out += b"".join(padded)
+    assert len(out) == length
+    Path(__file__).with_name(name).write_bytes(out)
+
+
 def main():
+    write_cuckoo("3-cuckoo.bin", 7, 0.01, 10, 2, 4, 2, [ITEMS])
+    write_cuckoo("3-cuckoo-grown.bin", 7, 0.001, 13, 4, 4, 4, [ITEMS[:3], ITEMS, ITEMS[1:]])
     write("3-fixed-classic.bin", 1, 13, 0, None, [classic(5, 0.01)])
     write("3-scalable-classic.bin", 2, 5, 2, None, [classic(3, 0.005), classic(6, 0.0025)])
     write("3-fixed-blocked.bin", 1, 13, 0, 42, [layer(100, 0.01, 128, 6)])
