@@ -68,6 +68,16 @@ impl Scheme for Packed {
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the slots lie in the table, which is in memory"
+    )]
+    fn slots(_: &Table, bucket: u64) -> Range<usize> {
+        let (start, size) = (bucket as usize, usize::from(BUCKET_SIZE));
+        start * size..(start + 1) * size
+    }
+
+    #[inline]
     fn capacity(table: &Table) -> u64 {
         table.shape.capacity()
     }
@@ -76,12 +86,10 @@ impl Scheme for Packed {
     fn contains(table: &Table, place: Place) -> bool {
         let ([first, second], fingerprint) = Self::home(table, place);
         let has = |bucket| {
-            let slots = fingerprints(table, bucket);
-            slots
-                .iter()
-                .fold(false, |found, slot| found | (*slot == fingerprint))
+            let [one, two] = matches(table, bucket, fingerprint);
+            one | two
         };
-        has(first) | has(second)
+        has(first) | has(second) != 0
     }
 
     fn kick(table: &mut Table, place: Place, _: u16, watch: &mut Watch<'_>) -> bool {
@@ -107,23 +115,22 @@ impl Scheme for Packed {
 
     #[inline]
     fn find(table: &Table, bucket: u64, value: u64) -> Option<usize> {
-        let start = Packed::slots(table, bucket).start;
-        let at = fingerprints(table, bucket)
-            .iter()
-            .position(|slot| *slot == value);
-        at.map(|at| start + at)
+        let [one, two] = matches(table, bucket, value);
+        let (before, found) = if one != 0 { (0, one) } else { (2, two) };
+        // The first of two slots has its bit among the lower ones.
+        let second = usize::from(u64::from(found.trailing_zeros()) >= bits(table));
+        (found != 0).then(|| Self::slots(table, bucket).start + before + second)
     }
 
     #[inline]
     fn get(table: &Table, at: usize) -> u64 {
-        let bit = at * bits(table);
-        u64::from_le_bytes(read(&table.slots, bit / 8)) >> (bit % 8) & mask(table)
+        word(&table.slots, at as u64 * bits(table)) & mask(table)
     }
 
     #[inline]
     fn set(table: &mut Table, at: usize, value: u64) {
-        let (bit, mask) = (at * bits(table), mask(table));
-        let Some(rest) = table.slots.get_mut(bit / 8..) else {
+        let (bit, mask) = (at as u64 * bits(table), mask(table));
+        let Some(rest) = table.slots.get_mut(byte_of(bit)..) else {
             return;
         };
         let old = u64::from_le_bytes(read(rest, 0));
@@ -135,8 +142,8 @@ impl Scheme for Packed {
 
     #[inline]
     fn bytes(table: &Table, at: usize) -> Range<usize> {
-        let (start, end) = (at * bits(table), (at + 1) * bits(table));
-        start / 8..end.div_ceil(8)
+        let start = at as u64 * bits(table);
+        byte_of(start)..byte_of(start + bits(table) + 7)
     }
 }
 
@@ -144,8 +151,9 @@ impl Packed {
     /// The slots in use of which a bit lies in these bytes.
     pub(super) fn used_in(table: &Table, part: &Range<usize>) -> u64 {
         let width = bits(table);
-        let slots = part.start * 8 / width..(part.end * 8).div_ceil(width);
-        slots.filter(|at| Self::get(table, *at) != 0).count() as u64
+        let (start, end) = (part.start as u64 * 8, part.end as u64 * 8);
+        let slots = (start / width..end.div_ceil(width)).map(|at| word(&table.slots, at * width));
+        slots.filter(|slot| slot & mask(table) != 0).count() as u64
     }
 }
 
@@ -179,24 +187,20 @@ impl Path {
     ///
     /// A shortest path goes through no bucket twice, so that no move changes what a later one moves.
     pub(super) fn shortest(table: &Table, two: [u64; 2]) -> Option<Path> {
-        let [first, second] = two;
-        let mut reached = [0; MAX_KICKS as usize];
-        let mut places = reached.iter_mut();
-        *places.next()? = first;
-        *places.next()? = second;
+        let mut reached = SmallVec::<[u64; 64]>::from_slice(&two);
         let mut number = 0;
         loop {
             let bucket = *reached.get(number)?;
             let fingerprints = fingerprints(table, bucket);
             for (slot, fingerprint) in fingerprints.into_iter().enumerate() {
                 let next = other(table, bucket, fingerprint);
-                let reached_as = 2 + number * fingerprints.len() + slot;
                 if let Some(end) = Packed::find(table, next, 0) {
+                    let reached_as = 2 + number * fingerprints.len() + slot;
                     let slots = Path::back(table, &reached, reached_as);
                     return Some(Path { end, slots });
                 }
-                if let Some(place) = reached.get_mut(reached_as) {
-                    *place = next;
+                if reached.len() < usize::from(MAX_KICKS) {
+                    reached.push(next);
                 }
             }
             number += 1;
@@ -216,30 +220,60 @@ impl Path {
     }
 }
 
+/// Which slots of a bucket have this value: two numbers, for two slots each. The lowest bit that is
+/// 1 is of the first such slot: within its lower `width` bits, or the `width` bits above them.
+///
+/// In the difference to the value, such a slot is 0. Subtracting 1 borrows from the highest bit of a
+/// 0 (Mycroft's test); a wrong bit can follow only above a right one.
+#[inline(always)]
+fn matches(table: &Table, bucket: u64, value: u64) -> [u64; 2] {
+    let width = bits(table);
+    let start = bucket * u64::from(BUCKET_SIZE) * width;
+    // 8 bytes hold two slots of up to 28 bits, wherever they begin.
+    if width <= 28 {
+        let ones = 1 | 1 << width;
+        let highest = ones << (width - 1);
+        return [start, start + 2 * width].map(|bit| {
+            let difference = word(&table.slots, bit) ^ (value * ones);
+            difference.wrapping_sub(ones) & !difference & highest
+        });
+    }
+    let [a, b, c, d] = fingerprints(table, bucket).map(|slot| u64::from(slot == value));
+    [a | b << width, c | d << width]
+}
+
 /// What is in the slots of a bucket.
 #[inline]
 fn fingerprints(table: &Table, bucket: u64) -> [u64; BUCKET_SIZE as usize] {
-    let (width, start) = (bits(table), Packed::slots(table, bucket).start);
-    if width > 32 {
-        return [0, 1, 2, 3].map(|slot| Packed::get(table, start + slot));
-    }
-    // They begin at a multiple of 4 bits, and with 32 bits each at a whole byte: 16 bytes hold
-    // them.
-    let bit = start * width;
-    let slots = u128::from_le_bytes(read(&table.slots, bit / 8)) >> (bit % 8);
-    [0, 1, 2, 3].map(|slot| low(slots >> (slot * width)) & mask(table))
+    let start = Packed::slots(table, bucket).start;
+    [0, 1, 2, 3].map(|slot| Packed::get(table, start + slot))
 }
 
-/// The bytes from here on, and zeros where the array ends.
-#[inline]
-fn read<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let rest = bytes.get(at..).unwrap_or_default();
-    rest.first_chunk().copied().unwrap_or_else(|| padded(rest))
+/// At least 57 bits from this one on.
+#[inline(always)]
+fn word(bytes: &[u8], bit: u64) -> u64 {
+    u64::from_le_bytes(read(bytes, byte_of(bit))) >> (bit % 8)
+}
+
+/// The byte in which a bit lies.
+#[inline(always)]
+fn byte_of(bit: u64) -> usize {
+    (bit / 8) as usize
+}
+
+/// 8 bytes from here on, and zeros where the array ends.
+#[inline(always)]
+fn read(bytes: &[u8], at: usize) -> [u8; 8] {
+    let rest = bytes.get(at..);
+    match rest.and_then(<[u8]>::first_chunk) {
+        Some(chunk) => *chunk,
+        None => padded(rest.unwrap_or_default()),
+    }
 }
 
 #[cold]
-fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut out = [0; N];
+fn padded(bytes: &[u8]) -> [u8; 8] {
+    let mut out = [0; 8];
     for (out, byte) in out.iter_mut().zip(bytes) {
         *out = *byte;
     }
@@ -247,7 +281,7 @@ fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
 }
 
 #[inline]
-fn bits(table: &Table) -> usize {
+fn bits(table: &Table) -> u64 {
     packing(table).width.get().into()
 }
 
