@@ -92,6 +92,8 @@ impl World {
         let (syncs, writes) = (waits("fsync"), waits("log") || waits("write"));
         let store = &self.instance().server.store;
         let backlog = store.journal.backlog();
+        // An fsync of a log that has ended keeps nobody waiting.
+        let syncs = syncs && store.journal.is_logging();
         let figures = &self.instance().persistence().figures;
         let delayed = figures.delayed_syncs.load(Relaxed);
         if !(syncs || writes && backlog > 0) {
