@@ -6,7 +6,7 @@ use std::rc::Rc;
 use everbloom_resp::Reply;
 
 use crate::op::{BloomKind, Family, Op, Shape, family};
-use crate::window::{Addition, Window};
+use crate::window::{self, Addition, Window};
 
 /// All keys at a moment.
 #[derive(Debug, Clone, Default)]
@@ -362,7 +362,10 @@ impl Model {
             } => Value::Window(Window {
                 span_ms: seconds * 1000,
                 capacity: *capacity,
-                generations: *generations,
+                generations: match seconds {
+                    0 => window::generations(*capacity, *generations),
+                    seconds => window::generations(seconds * 1000, *generations),
+                },
                 rate: promised(rate, *capacity),
                 latest: now,
                 added: 0,

@@ -36,6 +36,21 @@ pub struct Addition {
     pub advanced: u64,
 }
 
+/// How many generations a window of so many milliseconds or items has, for which so many were asked. With
+/// more of them each is shorter, so that an item is kept at most that part of the span longer.
+pub fn generations(span: u64, asked: u64) -> u64 {
+    let most = span.min(64);
+    let least = asked.min(most);
+    let kept = |generations: &u64| span.div_ceil(*generations) * (generations + 1);
+    let promised = span as f64 * (1.01 + 1.0 / least as f64);
+    let keeps_promise = |generations: &u64| kept(generations) as f64 <= promised;
+    let nearest = || (1..=most).min_by_key(kept);
+    (least..=most)
+        .find(keeps_promise)
+        .or_else(nearest)
+        .unwrap_or(asked)
+}
+
 impl Window {
     /// Whether an item must be found at a time.
     pub fn remembers(&self, addition: &Addition, now: u64) -> bool {
