@@ -247,15 +247,19 @@ impl Window {
         }
     }
 
-    /// The dimensions of the first layer of the next generation. That one is likely to get as many
-    /// items as the newest one, whose layers have so many bytes, and a few more.
+    /// The dimensions of the first layer of the next generation. If the newest one, whose layers
+    /// have so many bytes, got more items than planned, that one is likely to get as many, or a few
+    /// more.
     pub(super) fn next_size(&self, items: u64, bytes: u64) -> Option<BlockedSize> {
         // A loaded filter may count items for which its bits have no room. They would let a header
         // of a few bytes decide about a layer of any size.
         let most = bytes.saturating_mul(2);
+        let planned = self.size(0)?;
+        if items <= planned.capacity {
+            return Some(planned);
+        }
         let likely = self.size(items.saturating_add(items / 20));
-        let likely = likely.filter(|size| size.bytes <= most);
-        likely.or_else(|| self.size(0))
+        likely.filter(|size| size.bytes <= most).or(Some(planned))
     }
 
     /// The error rate of a generation.

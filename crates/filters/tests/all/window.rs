@@ -149,12 +149,12 @@ fn a_window_holds_its_capacity_without_growing() {
 #[test]
 fn a_window_of_an_uneven_flow_seldom_grows() {
     let capacity = 40_000;
-    for over in [0, 6] {
+    for over in [-2, 6] {
         let mut seen = window(capacity, 0.01, Span::Ticks(40), 4);
         let plain = seen.memory_usage();
         let mut items = 0_u64..;
         for generation in 0..40_u64 {
-            let percent = 98 + over + scramble(generation) % 5;
+            let percent = u64::try_from(98 + over).unwrap() + scramble(generation) % 5;
             let part = capacity / 4 * percent / 100;
             let items = items.by_ref().take(usize::try_from(part).unwrap());
             items.for_each(|item| _ = seen.insert_at(&item, 10 * generation));
@@ -164,7 +164,8 @@ fn a_window_of_an_uneven_flow_seldom_grows() {
                 "{generation}: {seen:?}"
             );
         }
-        assert!(seen.memory_usage() < 7 * plain, "{}", seen.memory_usage());
+        let most = if over < 0 { 5 * plain } else { 6 * plain };
+        assert!(seen.memory_usage() <= most, "{}", seen.memory_usage());
     }
 }
 
