@@ -165,7 +165,7 @@ impl AtomicBloomFilter {
             group.pairs().iter().for_each(|pair| bits.prefetch(*pair));
         };
         let (bits, items) = (&mut &self.bits, items.into_iter());
-        group::each_group(bits, &hasher, items, prefetch, |bits, group, ()| {
+        group::each_group(bits, &hasher, items, prefetch, |bits, group| {
             group.pairs().iter().for_each(|pair| answer(bits, *pair));
         });
     }

@@ -20,28 +20,26 @@ pub(crate) fn is_one_at_most(items: &impl Iterator) -> bool {
     items.size_hint().1.is_some_and(|most| most <= 1)
 }
 
-/// Puts the items into groups, and calls `answer` with each group in turn and with what
-/// `prefetch` returned for it.
+/// Puts the items into groups, and calls `answer` with each group in turn, after `prefetch`.
 ///
 /// A group is prefetched before the group ahead of it is tested, so that memory is busy all the
 /// time.
 #[inline]
-pub(crate) fn each_group<T, F>(
+pub(crate) fn each_group<T>(
     bits: &mut T,
     hasher: &Hasher,
     mut items: impl Iterator<Item: Item>,
-    prefetch: impl Fn(&T, &Group) -> F,
-    mut answer: impl FnMut(&mut T, &Group, F),
+    prefetch: impl Fn(&T, &Group),
+    mut answer: impl FnMut(&mut T, &Group),
 ) {
     let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
     let mut more = now.fill(&mut items, hasher);
-    let mut prefetched = prefetch(bits, now);
+    prefetch(bits, now);
     while more {
         more = next.fill(&mut items, hasher);
-        let prefetched_next = prefetch(bits, next);
-        answer(bits, now, prefetched);
+        prefetch(bits, next);
+        answer(bits, now);
         core::mem::swap(&mut now, &mut next);
-        prefetched = prefetched_next;
     }
 }
 
@@ -55,8 +53,8 @@ pub(crate) fn contained_groups(
 ) {
     let prefetch = |layers: &&[Layer], group: &Group| group.prefetch_blocks(layers);
     let layers = &mut &*layers;
-    each_group(layers, hasher, items, prefetch, |layers, group, far| {
-        let found = group.contained_after_prefetch(layers, far);
+    each_group(layers, hasher, items, prefetch, |layers, group| {
+        let found = group.contained_in_any(layers, group.all());
         group.each_in(found, &mut emit);
     });
 }
@@ -71,8 +69,8 @@ pub(crate) fn insert_groups(
     mut emit: impl FnMut(bool),
 ) {
     let prefetch = |layer: &Layer, group: &Group| group.prefetch_blocks(slice::from_ref(layer));
-    each_group(layer, hasher, items, prefetch, |layer, group, far| {
-        let found = group.contained_before_insert(slice::from_ref(layer), far);
+    each_group(layer, hasher, items, prefetch, |layer, group| {
+        let found = group.contained_before_insert(slice::from_ref(layer));
         // An item may have come with one before it in the group.
         let new = layer.insert_group(&group.pairs, group.all() & !found);
         group.each_in(new, &mut emit);
@@ -149,33 +147,22 @@ impl Group {
 
     /// The items that are in any of the layers, as far as an insert into the newest does not tell
     /// it: in the blocked layout that layer is left out. In the classic one the other lines of the
-    /// other items are prefetched. [`prefetch_blocks`](Self::prefetch_blocks) said how many layers
-    /// are far.
+    /// other items are prefetched.
     #[inline]
-    pub(crate) fn contained_before_insert(&self, layers: &[Layer], far: usize) -> u32 {
+    pub(crate) fn contained_before_insert(&self, layers: &[Layer]) -> u32 {
         let Some((newest, older)) = layers.split_last() else {
             return 0;
         };
         if newest.as_blocked().is_some() {
-            return self.contained_after_prefetch(older, far.saturating_sub(1));
+            return self.contained_in_any(older, self.all());
         }
-        let found = self.contained_after_prefetch(layers, far);
+        let found = self.contained_in_any(layers, self.all());
         self.prefetch_others(newest, found);
         found
     }
 
-    /// The items that are in any of the layers; the last layer is looked at first.
-    /// [`prefetch_blocks`](Self::prefetch_blocks) said how many layers are far.
-    #[inline]
-    fn contained_after_prefetch(&self, layers: &[Layer], far: usize) -> u32 {
-        // While the far blocks come, there is time for the near layers. Without far ones this is
-        // the newest layer first, which is the largest and the likeliest to have an item.
-        let (near, far) = layers.split_at(layers.len().saturating_sub(far));
-        let found = self.contained_in_any(near, self.all());
-        found | self.contained_in_any(far, self.all() & !found)
-    }
-
-    /// The items in the mask that are in any of the layers, as bits.
+    /// The items in the mask that are in any of the layers, as bits. The newest layer is tested
+    /// first: it is the largest, so it is the likeliest to have an item.
     #[inline]
     pub(crate) fn contained_in_any(&self, layers: &[Layer], mask: u32) -> u32 {
         let is_blocked = |layer: &Layer| layer.as_blocked().is_some();
@@ -196,20 +183,16 @@ impl Group {
         mask & !open
     }
 
-    /// Prefetches the items' blocks in the newest layers, as far as these are blocked and far away;
-    /// returns how many layers that is.
+    /// Prefetches the items' blocks in the newest layers, as far as these are blocked and far away.
     #[inline]
-    pub(crate) fn prefetch_blocks(&self, layers: &[Layer]) -> usize {
-        let mut far = 0;
+    pub(crate) fn prefetch_blocks(&self, layers: &[Layer]) {
         for layer in layers.iter().rev() {
-            let Some(bits) = layer.as_blocked().filter(|bits| bits.is_far()) else {
+            let Some(bits) = layer.as_blocked().filter(|bits| bits.is_far(layers.len())) else {
                 break;
             };
             let pairs = self.pairs().iter();
             pairs.for_each(|pair| bits.blocks.array.prefetch(pair.a));
-            far += 1;
         }
-        far
     }
 
     /// The items in the mask that are in the layer, as bits, in the plain way.

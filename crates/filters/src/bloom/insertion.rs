@@ -167,13 +167,13 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         let hasher = self.hasher().0;
         let (mut now, mut next) = (&mut Group::default(), &mut Group::default());
         let mut more = now.fill(&mut items, &hasher);
-        let mut far = now.prefetch_blocks(&self.layers);
+        now.prefetch_blocks(&self.layers);
         while more {
             more = next.fill(&mut items, &hasher);
-            let far_next = next.prefetch_blocks(&self.layers);
+            next.prefetch_blocks(&self.layers);
             let began = self.began();
             let (older, current) = self.layers.split_at(self.past());
-            let found = now.contained_before_insert(current, far.min(current.len()));
+            let found = now.contained_before_insert(current);
             let renewed = match older {
                 [] => 0,
                 _ => now.contained_in_any(older, now.all() & !found),
@@ -209,7 +209,6 @@ impl<W: MaybeWindow> LayeredFilter<W> {
                 }
             }
             core::mem::swap(&mut now, &mut next);
-            far = far_next;
         }
     }
 

@@ -50,7 +50,7 @@ impl AtomicBits {
     /// Prefetches the item's block, if that pays.
     #[inline]
     pub(crate) fn prefetch(&self, pair: DoubleHash) {
-        if self.0.is_far() {
+        if self.0.is_far(1) {
             self.0.blocks.array.prefetch(pair.a);
         }
     }

@@ -53,10 +53,10 @@ impl BlockedBits {
         self.blocks.lanes.hashes
     }
 
-    /// Whether a prefetch pays.
+    /// Whether a prefetch pays in a filter of so many layers, which share the nearest caches.
     #[inline]
-    pub(crate) fn is_far(&self) -> bool {
-        self.blocks.array.bytes() >= FAR
+    pub(crate) fn is_far(&self, layers: usize) -> bool {
+        self.blocks.array.bytes().saturating_mul(layers) >= FAR
     }
 
     /// Whether all bits of the item are 1.
