@@ -122,9 +122,10 @@ impl CuckooBuilder {
     /// kind, which errs for at least 0.78 % when it is full.
     ///
     /// The filter keeps the rate however much it grows. Its first table takes the
-    /// [capacity](Self::capacity) without growing, and the next ones are 2 times as large each,
-    /// or as [`expansion`](Self::expansion) says. The number of slots, the bucket size and the kicks
-    /// are not chosen with it.
+    /// [capacity](Self::capacity) without growing, and each next one is twice as large, or as
+    /// [`expansion`](Self::expansion) says. It has longer fingerprints, of at most 56 bits: so a
+    /// filter grows to at most 45 tables at 1 %, 39 at 10<sup>−4</sup>, 21 at 10<sup>−9</sup>, and
+    /// then refuses items. The number of slots, the bucket size and the kicks are not chosen.
     ///
     /// ```
     /// use everbloom::CuckooFilter;

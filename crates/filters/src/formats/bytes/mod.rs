@@ -9,7 +9,7 @@
 //! offset  size  field
 //!      0     8  magic: "EVRBLOOM"
 //!      8     2  version: 3
-//!     10     1  kind: 1 = BloomFilter, 2 = one with layers; 3 = CuckooFilter, see below
+//!     10     1  kind: 1 = BloomFilter, 2 = one with layers; 3 and 4 = CuckooFilter, see below
 //!     11     1  layout: 0 = classic, 1 = blocked
 //!     12     4  options: 1 NOROUND, 2 ENTS_IS_BITS, 4 FORCE64, 8 NO_SCALING
 //!     16     4  expansion
@@ -83,6 +83,18 @@
 //!               +56  u64  checksum, as that of a layer
 //!
 //!      ?     ?  slots, oldest table first, each with zeros up to a multiple of 64
+//! ```
+//!
+//! A `CuckooFilter` with a chosen error rate has kind 4, and a block between the header and the
+//! tables:
+//!
+//! ```text
+//!               +0   16   key
+//!               +16  f64  error rate that was asked for
+//!               +24  u8   bits of a fingerprint in the first table
+//!               +25  u8   how many more bits the second table has, less one
+//!               +26  30 x 0
+//!               +56  u64  checksum, as that of a layer
 //! ```
 //!
 //! A [`Note`] may be in front of a Bloom filter of version 3, and has version 4:
