@@ -38,6 +38,7 @@ pub mod host;
 mod layer;
 #[doc(hidden)]
 pub mod limits;
+mod list;
 mod math;
 pub mod sizing;
 

@@ -7,8 +7,6 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 
-use smallvec::SmallVec;
-
 use super::pages::{self, HUGE};
 
 /// The allocator could not provide this many bytes.
@@ -38,15 +36,6 @@ pub(crate) fn copied(bytes: &[u8]) -> Box<[u8]> {
     };
     pages::copy(&mut copy, bytes);
     copy
-}
-
-/// Heap bytes of the array itself: its first element is within the filter, until there is a second.
-pub(crate) fn spilled<T>(array: &SmallVec<[T; 1]>) -> usize {
-    if array.spilled() {
-        array.capacity() * size_of::<T>()
-    } else {
-        0
-    }
 }
 
 /// The bytes as they are. A vector without spare capacity is not copied, unless it is so long and
@@ -133,9 +122,11 @@ const LINE: usize = 64;
 #[inline]
 pub fn prefetch_value<T: ?Sized>(value: &T) {
     let start: *const u8 = (&raw const *value).cast();
-    let lead = start.addr() % LINE;
-    for at in (0..lead + size_of_val(value)).step_by(LINE) {
-        prefetch(start.wrapping_add(at));
+    let end = start.wrapping_add(size_of_val(value));
+    let mut line = start.wrapping_sub(start.addr() % LINE);
+    while line < end {
+        prefetch(line);
+        line = line.wrapping_add(LINE);
     }
 }
 

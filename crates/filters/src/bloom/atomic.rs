@@ -160,7 +160,7 @@ impl AtomicBloomFilter {
         items: impl IntoIterator<Item: Item>,
         mut answer: impl FnMut(&AtomicBits, DoubleHash),
     ) {
-        let hasher = Hasher::Blocked(*self.bits.secrets());
+        let hasher = Hasher::Blocked(self.bits.key().secrets());
         let prefetch = |bits: &&AtomicBits, group: &Group| {
             group.pairs().iter().for_each(|pair| bits.prefetch(*pair));
         };
@@ -182,7 +182,7 @@ impl AtomicBloomFilter {
     #[must_use]
     #[inline]
     pub fn hash<T: Item + ?Sized>(&self, item: &T) -> DoubleHash {
-        item.hash_with(self.bits.secrets())
+        item.hash_with(self.bits.key())
     }
 
     /// [`insert`](Self::insert) for an item that is hashed already: by [`hash`](Self::hash), or by
@@ -229,7 +229,7 @@ impl AtomicBloomFilter {
     /// ```
     #[must_use]
     pub fn key(&self) -> Key {
-        self.bits.key()
+        self.bits.key().key()
     }
 
     /// The parameters, contents and error rate of the filter. Takes time linear in the number of

@@ -241,7 +241,7 @@ impl BloomFilter {
     /// ```
     #[must_use]
     pub fn memory_usage(&self) -> usize {
-        size_of::<Self>() + self.layer.heap_bytes()
+        size_of::<Self>() + self.layer.heap_bytes_alone()
     }
 
     /// What hashes items as this filter does. [Example](ItemHash).

@@ -1,7 +1,7 @@
 //! The generations of a filter with a window: which layers count, and when new ones begin.
 
 use super::group::{self, is_one_at_most};
-use super::layered::{LayeredFilter, reserve_layer};
+use super::layered::LayeredFilter;
 use super::window::{Generation, MaybeWindow, Span, Window};
 use crate::error::InsertError;
 use crate::hash::item::Item;
@@ -148,7 +148,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             let layer = layer.map_err(InsertError::of_growth)?;
             // A dropped layer leaves its room to the new one.
             if outdated == 0 {
-                reserve_layer(&mut self.layers)?;
+                self.layers.reserve_one()?;
             }
             Some(layer)
         };
@@ -167,7 +167,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         }
         let dropped = window.kept.len().saturating_sub(window.most());
         window.kept.drain(..dropped);
-        for layer in self.layers.drain(..outdated) {
+        for layer in self.layers.drain_first(outdated) {
             self.items = self.items.saturating_sub(layer.len());
             window.dropped = window.dropped_after(layer.bytes());
             self.capture.keep_first(layer);

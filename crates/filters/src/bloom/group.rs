@@ -191,7 +191,7 @@ impl Group {
                 break;
             };
             let pairs = self.pairs().iter();
-            pairs.for_each(|pair| bits.blocks.array.prefetch(pair.a));
+            pairs.for_each(|pair| bits.array.prefetch(pair.a));
         }
     }
 

@@ -4,7 +4,7 @@ use core::convert::Infallible;
 use core::ops::ControlFlow;
 
 use super::group::{Group, is_one_at_most};
-use super::layered::{LayeredFilter, reserve_layer};
+use super::layered::LayeredFilter;
 use super::window::{MaybeWindow, Span};
 use crate::bits::memory;
 use crate::error::InsertError;
@@ -220,14 +220,10 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         newest: usize,
         insert: impl FnOnce(&mut Layer) -> bool,
     ) -> Option<bool> {
-        let is_newest = self.layers.len() == newest + 1;
-        let layer = self.layers.get_mut(newest)?;
-        if !is_newest || layer.is_full() || self.capture.is_active() || self.items == u64::MAX {
+        if self.layers.len() != newest + 1 || self.capture.is_active() {
             return None;
         }
-        let new = insert(layer);
-        self.items += u64::from(new);
-        Some(new)
+        insert_if_room(self.layers.get_mut(newest)?, &mut self.items, insert)
     }
 
     /// Inserts an item, if it is not in the newest generation. `insert` takes an item that is not
@@ -240,7 +236,12 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     ) -> Result<Inserted, E> {
         let width = self.options.hash_width();
         // One pass over the only layer tests and inserts; in the blocked layout it hashes, too.
-        let inserted = self.insert_where_room(0, |layer| layer.insert_item(item, width));
+        let inserted = match self.layers.only_mut() {
+            Some(only) if !self.capture.is_active() => {
+                insert_if_room(only, &mut self.items, |only| only.insert_item(item, width))
+            }
+            _ => None,
+        };
         match inserted {
             Some(true) => Ok(Inserted::New),
             Some(false) => Ok(Inserted::Known),
@@ -353,11 +354,26 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         let layer = newest
             .like(&size, max_bytes)
             .map_err(InsertError::of_growth)?;
-        reserve_layer(&mut self.layers)?;
+        self.layers.reserve_one()?;
         self.layers.push(layer);
         self.note_growth();
         Ok(())
     }
+}
+
+/// Inserts an item into a layer that has room, and counts it among all items; whether it was new.
+#[inline]
+fn insert_if_room(
+    layer: &mut Layer,
+    items: &mut u64,
+    insert: impl FnOnce(&mut Layer) -> bool,
+) -> Option<bool> {
+    if layer.is_full() || *items == u64::MAX {
+        return None;
+    }
+    let new = insert(layer);
+    *items += u64::from(new);
+    Some(new)
 }
 
 /// What a group of items that found no room was told. Each try to make room computes a size and

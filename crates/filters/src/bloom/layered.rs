@@ -9,14 +9,11 @@
 use alloc::boxed::Box;
 use core::mem::size_of;
 
-use smallvec::SmallVec;
-
 use super::fixed::BloomFilter;
+use super::layers::Layers;
 use super::options::Options;
 use super::stats::Stats;
 use super::window::{Generation, MaybeWindow, Window};
-use crate::bits::memory::spilled;
-use crate::error::InsertError;
 use crate::hash::item::Item;
 use crate::hash::item_hash::ItemHash;
 use crate::hash::valkey::ValkeyBloom;
@@ -51,7 +48,7 @@ use crate::math::saturating_sum;
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayeredFilter<W = Option<Box<Window>>> {
     /// Oldest first, never empty.
-    pub(crate) layers: SmallVec<[Layer; 1]>,
+    pub(crate) layers: Layers,
     pub(crate) items: u64,
     pub(super) options: Options,
     pub(super) expansion: u32,
@@ -64,7 +61,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// Only for values that the builder made or [`redisbloom`](crate::redisbloom) has validated,
     /// and a window for which the layers were made.
     pub(crate) fn from_layers(
-        layers: impl Into<SmallVec<[Layer; 1]>>,
+        layers: impl Into<Layers>,
         items: u64,
         options: Options,
         expansion: u32,
@@ -103,14 +100,17 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// Whether the item was inserted: false is certain, true may be an error.
     #[must_use]
     pub fn contains<T: Item + ?Sized>(&self, item: &T) -> bool {
-        self.contains_in(&self.layers, item)
+        match self.layers.only() {
+            // One function hashes the item and tests its bits.
+            Some(only) if only.hashes_as(self.options.hash_width()) => only.contains_item(item),
+            _ => self.contains_in_any(&self.layers, item),
+        }
     }
 
     /// Whether the item is in one of these layers.
     #[inline]
     pub(super) fn contains_in(&self, layers: &[Layer], item: &(impl Item + ?Sized)) -> bool {
         match layers {
-            // One function hashes the item and tests its bits.
             [only] if only.hashes_as(self.options.hash_width()) => only.contains_item(item),
             _ => self.contains_in_any(layers, item),
         }
@@ -224,10 +224,12 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     #[must_use]
     #[inline]
     pub fn memory_usage(&self) -> usize {
-        if self.layers.spilled() || self.window().is_some() || self.capture.is_active() {
-            return self.memory_of_parts();
+        match self.layers.only() {
+            Some(only) if self.window().is_none() && !self.capture.is_active() => {
+                size_of::<Self>() + only.heap_bytes_alone()
+            }
+            _ => self.memory_of_parts(),
         }
-        size_of::<Self>() + self.layers.first().map_or(0, Layer::heap_bytes)
     }
 
     /// The same of a filter that has more than a layer.
@@ -237,7 +239,9 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         let window = self.window().map_or(0, |window| {
             size_of::<Window>() + window.kept.capacity() * size_of::<Generation>()
         });
-        size_of::<Self>() + spilled(&self.layers) + layers + window + self.capture.memory_usage()
+        let key = self.layers.first().map_or(0, Layer::key_bytes);
+        let beside = self.layers.list_bytes() + key + window + self.capture.memory_usage();
+        size_of::<Self>() + layers + beside
     }
 
     #[inline]
@@ -266,13 +270,6 @@ impl<W: MaybeWindow> LayeredFilter<W> {
             .rev()
             .any(|layer| layer.contains(pair))
     }
-}
-
-/// Makes room for one more layer in the chain.
-pub(super) fn reserve_layer(layers: &mut SmallVec<[Layer; 1]>) -> Result<(), InsertError> {
-    let bytes = (layers.len() as u64 + 1).saturating_mul(size_of::<Layer>() as u64);
-    let reserved = layers.try_reserve_exact(1);
-    reserved.map_err(|_| InsertError::OutOfMemory { bytes })
 }
 
 impl From<BloomFilter> for LayeredFilter {

@@ -8,6 +8,7 @@ mod generations;
 pub(crate) mod group;
 pub(crate) mod insertion;
 pub(crate) mod layered;
+pub(crate) mod layers;
 pub(crate) mod options;
 pub(crate) mod scalable;
 pub(crate) mod sets;

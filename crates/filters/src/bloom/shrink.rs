@@ -13,10 +13,9 @@
 use alloc::vec::Vec;
 use core::iter::successors;
 
-use smallvec::SmallVec;
-
 use super::fixed::BloomFilter;
 use super::layered::LayeredFilter;
+use super::layers::Layers;
 use super::window::MaybeWindow;
 use crate::bits::array::count_ones;
 use crate::error::BuildError;
@@ -132,7 +131,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     /// [`ShrinkError`].
     pub fn shrunk_to(&self, capacity: u64) -> Result<(Self, f64), ShrinkError> {
         let newest = self.smaller_newest(capacity)?;
-        let mut layers = SmallVec::new();
+        let mut layers = Layers::default();
         for layer in self.layers.iter().take(self.layers.len() - 1) {
             layers.push(layer.try_clone()?);
         }

@@ -3,10 +3,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-
-use smallvec::SmallVec;
+use core::mem;
 
 use super::layered::LayeredFilter;
+use super::layers::Layers;
 use super::sets::{UnionError, rate_now, unite};
 use super::window::{Generation, MaybeWindow, Span, Window};
 use crate::error::first_broken;
@@ -14,8 +14,6 @@ use crate::layer::Layer;
 use crate::layer::capture::Capture;
 use crate::layer::layout::Layout;
 use crate::sizing::BlockedSize;
-
-type Layers = SmallVec<[Layer; 1]>;
 
 impl<W: MaybeWindow> LayeredFilter<W> {
     /// As [`ScalableBloomFilter::union`](crate::ScalableBloomFilter::union), or
@@ -187,7 +185,7 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         // forgets what it would have forgotten alone. The time from now to that beginning does not
         // count for its items: they stay up to a generation longer, and none is lost too early.
         let until = |began: u64| newest.min(now.max(began));
-        let mut mine = by_age(window, until(own_began), self.layers.drain(..));
+        let mut mine = by_age(window, until(own_began), mem::take(&mut self.layers));
         let theirs = by_age(other, until(other_began), copies);
         for (age, theirs) in theirs.into_iter().enumerate() {
             let Some(generation) = mine.get_mut(age) else {
@@ -232,7 +230,8 @@ impl Aged {
     fn add(&mut self, layers: Layers) {
         if layers.iter().any(has_bits) {
             // An empty layer would take a part of the error rate once it is filled.
-            self.layers.retain(|layer| has_bits(layer));
+            let older = mem::take(&mut self.layers);
+            self.layers.extend(older.into_iter().filter(has_bits));
         }
         let mut merging = Merging::new(&mut self.layers, &layers);
         for layer in layers {
@@ -259,7 +258,7 @@ fn by_age(window: &Window, now: u64, layers: impl IntoIterator<Item = Layer>) ->
     for _ in 0..ended.min(window.most()) {
         aged.push(Aged {
             began: now,
-            layers: Layers::new(),
+            layers: Layers::default(),
         });
     }
     aged.reverse();

@@ -4,7 +4,6 @@ use core::mem::size_of;
 
 use super::CuckooFilter;
 use super::table::Table;
-use crate::bits::memory::spilled;
 use crate::bloom::stats::Stats;
 use crate::math::{exp_m1, ln_1p};
 
@@ -194,7 +193,7 @@ impl CuckooFilter {
     pub fn memory_usage(&self) -> usize {
         let slots: usize = self.tables.iter().map(|table| table.slots.len()).sum();
         let keyed = self.keyed.as_ref().map_or(0, |keyed| size_of_val(&**keyed));
-        size_of::<Self>() + keyed + spilled(&self.tables) + slots + self.capture.memory_usage()
+        size_of::<Self>() + keyed + self.tables.heap_bytes() + slots + self.capture.memory_usage()
     }
 }
 

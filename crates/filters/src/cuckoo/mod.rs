@@ -35,6 +35,7 @@ use crate::hash::CuckooHash;
 use crate::hash::item::Item;
 use crate::layer::capture::Capture;
 use crate::limits::{self, MAX_GROUP};
+use crate::list::List;
 pub(crate) use keyed::Keyed;
 use packed::Packed;
 use parts::CuckooParts;
@@ -117,7 +118,7 @@ pub(crate) const MAX_TABLES: usize = u16::MAX as usize;
 #[derive(Clone, PartialEq)]
 pub struct CuckooFilter {
     /// Oldest first, never empty.
-    pub(crate) tables: SmallVec<[Table; 1]>,
+    pub(crate) tables: List<Table>,
     pub(crate) items: u64,
     pub(crate) removed: u64,
     pub(crate) max_kicks: u16,
@@ -453,7 +454,7 @@ impl CuckooFilter {
         let allowed = bytes.filter(|bytes| *bytes <= max_bytes && number < MAX_TABLES);
         let bytes = allowed.ok_or(InsertError::CannotGrow)?;
         let refused = InsertError::OutOfMemory { bytes };
-        self.tables.try_reserve_exact(1).map_err(|_| refused)?;
+        self.tables.try_reserve_one().map_err(|_| refused)?;
         let table = Table::empty(shape);
         self.tables.push(table.map_err(|_| refused)?);
         Ok(number)

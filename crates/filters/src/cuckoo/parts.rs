@@ -4,8 +4,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use smallvec::SmallVec;
-
 use super::keyed::KeyedParts;
 use super::packed::BUCKET_SIZE;
 use super::shape::{Packing, Shape};
@@ -235,7 +233,7 @@ impl CuckooFilter {
         parts: &CuckooParts,
         mut make: impl FnMut(Shape, usize) -> Result<Table, CuckooError>,
     ) -> Result<CuckooFilter, CuckooError> {
-        let mut tables = SmallVec::new();
+        let mut tables = Vec::new();
         tables
             .try_reserve_exact(parts.tables.into())
             .map_err(|_| CuckooError::OutOfMemory)?;
@@ -244,7 +242,7 @@ impl CuckooFilter {
             tables.push(make(shape, number.into())?);
         }
         Ok(CuckooFilter {
-            tables,
+            tables: tables.into(),
             items: parts.items,
             removed: parts.removed,
             max_kicks: parts.max_kicks,

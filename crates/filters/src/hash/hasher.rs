@@ -1,6 +1,6 @@
 //! The hash functions for the items of a filter, in either layout.
 
-use super::keyed::Secrets;
+use super::keyed::{FilterKey, KeyedHash, Secrets};
 use super::murmur::murmur64a;
 use super::pair::{DoubleHash, HashWidth};
 use crate::hash::valkey::ValkeyBloom;
@@ -44,6 +44,7 @@ pub trait ItemHasher: sealed::Scheme {}
 impl ItemHasher for HashWidth {}
 impl ItemHasher for ValkeyBloom {}
 impl ItemHasher for Secrets {}
+impl ItemHasher for FilterKey {}
 impl ItemHasher for CuckooHash {}
 
 /// The hash of cuckoo filters: one value, the other is 0.
@@ -94,10 +95,23 @@ impl sealed::Scheme for ValkeyBloom {
 impl sealed::Scheme for Secrets {
     #[inline]
     fn bytes(&self, bytes: &[u8], kind: Option<ItemKind>) -> DoubleHash {
-        match kind {
-            None => self.hash(bytes),
-            Some(kind) => self.finish(self.product_of(bytes), kind.tag()),
-        }
+        keyed(self, bytes, kind)
+    }
+}
+
+impl sealed::Scheme for FilterKey {
+    #[inline]
+    fn bytes(&self, bytes: &[u8], kind: Option<ItemKind>) -> DoubleHash {
+        keyed(self, bytes, kind)
+    }
+}
+
+/// The keyed hash of bytes, or of numbers that are an item of this kind.
+#[inline]
+fn keyed(hash: &impl KeyedHash, bytes: &[u8], kind: Option<ItemKind>) -> DoubleHash {
+    match kind {
+        None => hash.hash(bytes),
+        Some(kind) => hash.finish(hash.product_of(bytes), kind.tag()),
     }
 }
 

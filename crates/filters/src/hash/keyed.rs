@@ -7,28 +7,35 @@
 //! long as the key is unknown, the products of any two different pairs agree for about one key in
 //! 2^62. The item's length and one more multiplication complete the hash.
 
+use alloc::boxed::Box;
 use core::fmt;
+use core::mem::size_of;
 
 use super::pair::DoubleHash;
 
-/// Fractional binary digits of pi, 64 at a time: numbers with nothing up their sleeve.
-const PI: [u64; 16] = [
-    0x243f_6a88_85a3_08d3,
-    0x1319_8a2e_0370_7344,
-    0xa409_3822_299f_31d0,
-    0x082e_fa98_ec4e_6c89,
-    0x4528_21e6_38d0_1377,
-    0xbe54_66cf_34e9_0c6c,
-    0xc0ac_29b7_c97c_50dd,
-    0x3f84_d5b5_b547_0917,
-    0x9216_d5d9_8979_fb1b,
-    0xd131_0ba6_98df_b5ac,
-    0x2ffd_72db_d01a_dfb7,
-    0xb8e1_afed_6a26_7e96,
-    0xba7c_9045_f12c_7f99,
-    0x24a1_9947_b391_6cf7,
-    0x0801_f2e2_858e_fc16,
-    0x6369_20d8_7157_4e69,
+/// Fractional binary digits of pi, 64 at a time: numbers with nothing up their sleeve. Those of the
+/// first four secrets, and of the other four.
+const PI: [[u64; 8]; 2] = [
+    [
+        0x243f_6a88_85a3_08d3,
+        0x1319_8a2e_0370_7344,
+        0xa409_3822_299f_31d0,
+        0x082e_fa98_ec4e_6c89,
+        0x4528_21e6_38d0_1377,
+        0xbe54_66cf_34e9_0c6c,
+        0xc0ac_29b7_c97c_50dd,
+        0x3f84_d5b5_b547_0917,
+    ],
+    [
+        0x9216_d5d9_8979_fb1b,
+        0xd131_0ba6_98df_b5ac,
+        0x2ffd_72db_d01a_dfb7,
+        0xb8e1_afed_6a26_7e96,
+        0xba7c_9045_f12c_7f99,
+        0x24a1_9947_b391_6cf7,
+        0x0801_f2e2_858e_fc16,
+        0x6369_20d8_7157_4e69,
+    ],
 ];
 
 /// The key of a filter's hash, 128 bits. Filters with different keys have different hashes.
@@ -104,47 +111,56 @@ pub(crate) const fn split_mix(seed: u64, index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A key as the hash uses it: eight secrets.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Secrets([u64; 8]);
+/// Half of the secrets of a key: all that items of less than 32 bytes need.
+type Half = [u64; 4];
 
-impl Secrets {
-    pub(crate) fn new(Key([first, second]): Key) -> Secrets {
-        let mut secrets = [0; 8];
-        let (digits, _) = PI.as_chunks::<2>();
-        for (secret, [p, q]) in secrets.iter_mut().zip(digits) {
-            *secret = fold(first ^ p, second ^ q);
-        }
-        Secrets(secrets)
+/// The secrets of a key with these digits of pi.
+fn half(Key([first, second]): Key, digits: &[u64; 8]) -> Half {
+    let mut secrets = [0; 4];
+    let (digits, _) = digits.as_chunks::<2>();
+    for (secret, [p, q]) in secrets.iter_mut().zip(digits) {
+        *secret = fold(first ^ p, second ^ q);
     }
+    secrets
+}
+
+/// The eight secrets of a key, which hash items.
+pub(crate) trait KeyedHash {
+    /// The first four.
+    fn first(&self) -> &Half;
+
+    /// The other four.
+    fn last(&self) -> Half;
 
     /// The two values of an item.
     #[inline]
-    pub(crate) fn hash(&self, item: &[u8]) -> DoubleHash {
+    fn hash(&self, item: &[u8]) -> DoubleHash {
         match self.hash_usual(item) {
             Some(pair) => pair,
             None => self.hash_unusual(item),
         }
     }
 
+    /// [`hash`](Self::hash), for items that are not usual.
     #[inline(never)]
     fn hash_unusual(&self, item: &[u8]) -> DoubleHash {
         self.finish(self.product_of(item), item.len() as u64)
     }
 
+    /// The products of an item's numbers.
     #[inline]
-    pub(super) fn product_of(&self, item: &[u8]) -> u128 {
-        let [s0, s1, ..] = self.0;
+    fn product_of(&self, item: &[u8]) -> u128 {
+        let [s0, s1, ..] = *self.first();
         match short(item) {
             Some((first, last)) => product(first ^ s0, last ^ s1),
             None => self.product_of_many(item),
         }
     }
 
-    /// The same for items of 8 to 16 bytes, and for no others.
+    /// [`hash`](Self::hash) for items of 8 to 16 bytes, and for no others.
     #[inline(always)]
-    pub(crate) fn hash_usual(&self, item: &[u8]) -> Option<DoubleHash> {
-        let [s0, s1, ..] = self.0;
+    fn hash_usual(&self, item: &[u8]) -> Option<DoubleHash> {
+        let [s0, s1, ..] = *self.first();
         if !(8..=16).contains(&item.len()) {
             return None;
         }
@@ -156,8 +172,8 @@ impl Secrets {
     /// Two values from the products. The length enters here, because items of different lengths
     /// may have the same numbers.
     #[inline(always)]
-    pub(super) fn finish(&self, numbers: u128, len: u64) -> DoubleHash {
-        let [_, _, s2, s3, ..] = self.0;
+    fn finish(&self, numbers: u128, len: u64) -> DoubleHash {
+        let [_, _, s2, s3] = *self.first();
         let product = product(low(numbers) ^ len ^ s2, high(numbers) ^ s3);
         // The upper bits of each half of a product are not evenly spread, nor are the lower bits
         // of the lower half; each sum is of bits of which one is.
@@ -167,13 +183,13 @@ impl Secrets {
         }
     }
 
-    /// For more than 16 bytes.
+    /// The products of more than 16 bytes.
     #[inline]
     fn product_of_many(&self, item: &[u8]) -> u128 {
         if item.len() > 64 {
             return self.product_of_long(item);
         }
-        let [s0, s1, s2, s3, s4, s5, s6, s7] = self.0;
+        let [s0, s1, s2, s3] = *self.first();
         let (Some(first), Some(last)) = (item.first_chunk(), item.last_chunk()) else {
             return 0;
         };
@@ -187,14 +203,15 @@ impl Secrets {
         let ([next_to_last, _], _) = last.as_chunks::<16>() else {
             return sum;
         };
+        let [s4, s5, s6, s7] = self.last();
         sum.wrapping_add(pair(second, s4, s5))
             .wrapping_add(pair(next_to_last, s6, s7))
     }
 
-    /// For more than 64 bytes: four independent lanes, so that multiplications overlap.
+    /// The products of more than 64 bytes: four independent lanes, so that multiplications overlap.
     #[inline(never)]
     fn product_of_long(&self, item: &[u8]) -> u128 {
-        let [s0, s1, s2, s3, s4, s5, s6, s7] = self.0;
+        let ([s0, s1, s2, s3], [s4, s5, s6, s7]) = (*self.first(), self.last());
         let mut lanes = [s1, s3, s5, s7];
         let (stripes, _) = item.as_chunks::<64>();
         // All but the last 1 to 64 bytes.
@@ -209,6 +226,139 @@ impl Secrets {
         let tail = last.map_or(0, |last| self.product_of_many(last));
         let [a, b, c, d] = lanes;
         tail.wrapping_add(product(a, b)).wrapping_add(product(c, d))
+    }
+}
+
+/// A key as the hash uses it: eight secrets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Secrets {
+    first: Half,
+    last: Half,
+}
+
+impl Secrets {
+    pub(crate) fn new(key: Key) -> Secrets {
+        let [first, last] = PI.map(|digits| half(key, &digits));
+        Secrets { first, last }
+    }
+}
+
+impl KeyedHash for Secrets {
+    #[inline(always)]
+    fn first(&self) -> &Half {
+        &self.first
+    }
+
+    #[inline(always)]
+    fn last(&self) -> Half {
+        self.last
+    }
+}
+
+/// The key of a filter and its secrets. All layers of a filter share it.
+///
+/// A program may have a filter for each of a million users, of few bits each. Half of the secrets
+/// is then computed for each item of 32 bytes or more.
+pub(crate) struct FilterKey {
+    key: Key,
+    first: Half,
+    last: Option<Box<Half>>,
+}
+
+impl FilterKey {
+    /// `keeps_all` says whether it keeps all secrets.
+    pub(crate) fn new(key: Key, keeps_all: bool) -> FilterKey {
+        let [first, last] = &PI;
+        FilterKey {
+            key,
+            first: half(key, first),
+            last: keeps_all.then(|| Box::new(half(key, last))),
+        }
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Whether it keeps all secrets.
+    #[inline]
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// All secrets.
+    pub(crate) fn secrets(&self) -> Secrets {
+        let [_, last] = &PI;
+        Secrets {
+            first: self.first,
+            last: match &self.last {
+                Some(last) => **last,
+                None => half(self.key, last),
+            },
+        }
+    }
+
+    /// Bytes of memory, itself and the counters of an [`Arc`](alloc::sync::Arc) included.
+    #[inline]
+    pub(crate) fn memory(&self) -> usize {
+        let last = if self.keeps_all() {
+            size_of::<Half>()
+        } else {
+            0
+        };
+        2 * size_of::<usize>() + size_of::<FilterKey>() + last
+    }
+
+    /// The hash of at least 32 bytes.
+    #[inline(never)]
+    fn hash_long(&self, item: &[u8]) -> DoubleHash {
+        let Some(last) = &self.last else {
+            return self.hash_with_computed(item);
+        };
+        let halves = (&self.first, &**last);
+        halves.finish(halves.product_of_many(item), item.len() as u64)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hash_with_computed(&self, item: &[u8]) -> DoubleHash {
+        let [_, last] = &PI;
+        let halves = (&self.first, &half(self.key, last));
+        halves.finish(halves.product_of_many(item), item.len() as u64)
+    }
+}
+
+impl KeyedHash for FilterKey {
+    #[inline(always)]
+    fn first(&self) -> &Half {
+        &self.first
+    }
+
+    fn last(&self) -> Half {
+        self.secrets().last
+    }
+
+    #[inline(never)]
+    fn hash_unusual(&self, item: &[u8]) -> DoubleHash {
+        if item.len() >= 32 {
+            return self.hash_long(item);
+        }
+        // The other half is not used.
+        let halves = (&self.first, &self.first);
+        halves.finish(halves.product_of(item), item.len() as u64)
+    }
+}
+
+/// All secrets, in two places.
+impl KeyedHash for (&Half, &Half) {
+    #[inline(always)]
+    fn first(&self) -> &Half {
+        self.0
+    }
+
+    #[inline(always)]
+    fn last(&self) -> Half {
+        *self.1
     }
 }
 
@@ -278,7 +428,7 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    use super::{Key, Secrets};
+    use super::{FilterKey, Key, KeyedHash, Secrets};
 
     /// Computed by another implementation, in another language, from the text of docs/formats.md.
     #[test]
@@ -316,6 +466,14 @@ mod tests {
             let item: Vec<u8> = (0..len).map(|i| (i * 7 % 256) as u8).collect();
             let pair = key.hash(&item);
             assert_eq!((pair.a, pair.b), (a, b), "{len} bytes");
+            for keeps_all in [false, true] {
+                let pair = FilterKey::new(key, keeps_all).hash(&item);
+                assert_eq!(
+                    (pair.a, pair.b),
+                    (a, b),
+                    "{len} bytes, all kept: {keeps_all}"
+                );
+            }
         }
     }
 

@@ -19,8 +19,8 @@ impl CuckooFilter {
     /// [`prefetch`](super::prefetch) for that first. [Example](Self::prepare).
     #[inline]
     pub fn prefetch_tables(&self) {
-        if self.tables.spilled() {
-            prefetch_value(self.tables.as_slice());
+        if self.tables.only().is_none() {
+            prefetch_value(&*self.tables);
         }
         if let Some(keyed) = &self.keyed {
             prefetch_value(&**keyed);

@@ -11,7 +11,6 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::mem::size_of;
 use core::ops::Range;
 
 use crate::bits::array::{BitArray, count_ones};
@@ -23,7 +22,7 @@ use crate::bits::pages::{self, STEP};
 use crate::error::BuildError;
 use crate::hash::item::Item;
 use crate::hash::valkey::ValkeyBloom;
-use crate::hash::{DoubleHash, HashWidth, Hasher, Key};
+use crate::hash::{DoubleHash, FilterKey, HashWidth, Hasher, Key};
 use crate::sizing::{BLOCK, BlockedSize, LayerSize};
 use classic::{ClassicArray, ClassicBits};
 use kind::Kind;
@@ -59,12 +58,11 @@ pub struct Layer {
 /// The bytes of an array that is prefetched as a whole: a few cache lines.
 const SHORT: usize = 256;
 
-/// The bits of either layout. Those of the blocked one are in a box, so that they do not make a
-/// small classic filter larger.
+/// The bits of either layout.
 #[derive(Clone, Debug, PartialEq)]
 enum Bits {
     Classic(ClassicArray),
-    Blocked(Box<BlockedBits>),
+    Blocked(BlockedBits),
 }
 
 impl Layer {
@@ -80,9 +78,11 @@ impl Layer {
             Kind::Valkey(valkey) => Some(valkey),
             Kind::Blocked(key) => {
                 let size = BlockedSize::of_layer(size);
-                let shape = Shape::new(&size.as_layer())?;
-                let bits = BlockedBits::zeroed(&size, key)?;
-                return Ok(Layer::new(Bits::Blocked(Box::new(bits)), shape));
+                let shape = Shape::shared(&size.as_layer())?;
+                return Ok(Layer::new(
+                    Bits::Blocked(BlockedBits::new(&size, key)?),
+                    shape,
+                ));
             }
         };
         Layer::classic(size, valkey, zeroed)
@@ -123,14 +123,35 @@ impl Layer {
             // valkey-bloom stores no bits per item: they follow.
             size.bits_per_entry = size.bits() as f64 / size.capacity as f64;
         }
-        let shape = Shape::new(&size)?;
+        let shape = Shape::shared(&size)?;
         let bits = ClassicArray::new(bits()?, valkey);
         Ok(Layer::new(Bits::Classic(bits), shape))
     }
 
     /// An empty layer of this size and of the same kind.
     pub(crate) fn like(&self, size: &LayerSize, max_bytes: u64) -> Result<Layer, BuildError> {
-        Layer::empty(size, self.kind(), max_bytes)
+        match &self.bits {
+            Bits::Blocked(bits) if size.bytes <= max_bytes => {
+                let size = BlockedSize::of_layer(size);
+                let shape = Shape::shared(&size.as_layer())?;
+                Ok(Layer::new(Bits::Blocked(bits.like(&size)?), shape))
+            }
+            _ => Layer::empty(size, self.kind(), max_bytes),
+        }
+    }
+
+    /// Shares the key of another layer, if it is equal.
+    pub(crate) fn share_key(&mut self, key: &Arc<FilterKey>) {
+        if let Bits::Blocked(bits) = &mut self.bits
+            && bits.key.key() == key.key()
+        {
+            bits.key = Arc::clone(key);
+        }
+    }
+
+    /// The key to share, in the blocked layout.
+    pub(crate) fn filter_key(&self) -> Option<&Arc<FilterKey>> {
+        self.as_blocked().map(|bits| &bits.key)
     }
 
     /// What hashes its items, and decides where their bits lie.
@@ -138,7 +159,7 @@ impl Layer {
         match &self.bits {
             Bits::Classic(ClassicArray::RedisBloom(_)) => Kind::Classic,
             Bits::Classic(ClassicArray::Valkey(bits)) => Kind::Valkey(bits.valkey),
-            Bits::Blocked(bits) => Kind::Blocked(bits.key),
+            Bits::Blocked(bits) => Kind::Blocked(bits.key.key()),
         }
     }
 
@@ -150,11 +171,11 @@ impl Layer {
         }
     }
 
-    fn new(bits: Bits, shape: Shape) -> Layer {
+    fn new(bits: Bits, shape: Arc<Shape>) -> Layer {
         Layer {
             bits,
             items: 0,
-            shape: shape.shared(),
+            shape,
         }
     }
 
@@ -189,7 +210,21 @@ impl Layer {
 
     /// The key of the hash, in the blocked layout.
     pub(crate) fn key(&self) -> Option<Key> {
-        self.as_blocked().map(|bits| bits.key)
+        self.filter_key().map(|key| key.key())
+    }
+
+    /// Bytes of memory of the key, which all layers of a filter share.
+    pub(crate) fn key_bytes(&self) -> usize {
+        self.filter_key().map_or(0, |key| key.memory())
+    }
+
+    /// Bytes in memory beside itself of a layer that shares its key with none.
+    #[inline]
+    pub(crate) fn heap_bytes_alone(&self) -> usize {
+        match &self.bits {
+            Bits::Classic(bits) => bits.memory(),
+            Bits::Blocked(bits) => bits.memory() + bits.key.memory(),
+        }
     }
 
     /// Length of the bit array in bytes.
@@ -256,7 +291,7 @@ impl Layer {
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         match &self.bits {
             Bits::Classic(bits) => bits.array().as_bytes(),
-            Bits::Blocked(bits) => Cow::Borrowed(bits.blocks.array.as_bytes()),
+            Bits::Blocked(bits) => Cow::Borrowed(bits.array.as_bytes()),
         }
     }
 
@@ -316,7 +351,7 @@ impl Layer {
     fn dense_bytes(&self) -> &[u8] {
         match &self.bits {
             Bits::Classic(bits) => bits.array().dense().unwrap_or_default(),
-            Bits::Blocked(bits) => bits.blocks.array.as_bytes(),
+            Bits::Blocked(bits) => bits.array.as_bytes(),
         }
     }
 
@@ -346,12 +381,13 @@ impl Layer {
         self.collapse_since(0);
     }
 
-    /// Bytes in memory beside itself, without what layers of equal parameters share.
+    /// Bytes in memory beside itself, without what layers of equal parameters share, and without the
+    /// key.
     #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.bits {
             Bits::Classic(bits) => bits.memory(),
-            Bits::Blocked(bits) => size_of::<BlockedBits>() + bits.blocks.array.memory_usage(),
+            Bits::Blocked(bits) => bits.memory(),
         }
     }
 
@@ -369,7 +405,7 @@ impl Layer {
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bits {
             Bits::Classic(bits) => bits.array_mut().as_bytes_mut(),
-            Bits::Blocked(bits) => bits.blocks.array.as_bytes_mut(),
+            Bits::Blocked(bits) => bits.array.as_bytes_mut(),
         }
     }
 
@@ -377,7 +413,7 @@ impl Layer {
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         match &mut self.bits {
             Bits::Classic(bits) => bits.array_mut().relocate(relocate),
-            Bits::Blocked(bits) => bits.blocks.array.relocate(relocate),
+            Bits::Blocked(bits) => bits.array.relocate(relocate),
         }
     }
 
@@ -397,7 +433,7 @@ impl Layer {
         match &self.bits {
             Bits::Classic(ClassicArray::RedisBloom(_)) => Hasher::Classic(width),
             Bits::Classic(ClassicArray::Valkey(bits)) => Hasher::Valkey(bits.valkey),
-            Bits::Blocked(bits) => Hasher::Blocked(bits.blocks.secrets),
+            Bits::Blocked(bits) => Hasher::Blocked(bits.key.secrets()),
         }
     }
 
@@ -406,7 +442,7 @@ impl Layer {
     pub(crate) fn hash(&self, item: &(impl Item + ?Sized), width: HashWidth) -> DoubleHash {
         match &self.bits {
             Bits::Classic(bits) => bits.hash(item, width),
-            Bits::Blocked(bits) => item.hash_with(&bits.blocks.secrets),
+            Bits::Blocked(bits) => item.hash_with(&*bits.key),
         }
     }
 
@@ -439,11 +475,11 @@ impl Layer {
         }
     }
 
-    /// Prefetches the header of the bits, if there is one.
+    /// Prefetches the key, if there is one.
     #[inline]
-    pub(crate) fn prefetch_box(&self) {
+    pub(crate) fn prefetch_key(&self) {
         if let Bits::Blocked(bits) = &self.bits {
-            prefetch_value(&**bits);
+            bits.prefetch_key();
         }
     }
 
@@ -464,7 +500,7 @@ impl Layer {
     pub(crate) fn prefetch(&self, pair: DoubleHash, most: u32) {
         match &self.bits {
             Bits::Classic(bits) => bits.prefetch(&self.shape, pair, most),
-            Bits::Blocked(bits) => bits.blocks.array.prefetch(pair.a),
+            Bits::Blocked(bits) => bits.array.prefetch(pair.a),
         }
     }
 
@@ -509,7 +545,7 @@ impl Layer {
     pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized), width: HashWidth) -> bool {
         let new = match (&mut self.bits, item.as_item_bytes()) {
             (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
-            (Bits::Blocked(bits), None) => bits.insert(item.hash_with(&bits.blocks.secrets)),
+            (Bits::Blocked(bits), None) => bits.insert(item.hash_with(&*bits.key)),
             (Bits::Classic(bits), _) => {
                 let pair = bits.hash(item, width);
                 bits.insert_unless_known(&self.shape, pair)
@@ -561,7 +597,7 @@ impl Layer {
     pub(crate) fn into_blocked(self) -> Option<(BlockedBits, Arc<Shape>)> {
         match self.bits {
             Bits::Classic(_) => None,
-            Bits::Blocked(bits) => Some((*bits, self.shape)),
+            Bits::Blocked(bits) => Some((bits, self.shape)),
         }
     }
 
@@ -570,7 +606,7 @@ impl Layer {
     pub(crate) fn from_blocked(bits: BlockedBits, shape: Arc<Shape>) -> Layer {
         let layer = Layer {
             items: bits.fill().items,
-            bits: Bits::Blocked(Box::new(bits)),
+            bits: Bits::Blocked(bits),
             shape,
         };
         layer.collapse_loaded();
@@ -602,10 +638,11 @@ impl Clone for Layer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, BitArray, Layer, Shape, size_of};
+    use super::{Arc, BitArray, BlockedBits, Layer, Shape};
 
     #[test]
-    fn a_classic_layer_costs_no_byte_more() {
+    fn the_blocked_layout_makes_no_layer_larger() {
+        assert_eq!(size_of::<BlockedBits>(), 32);
         let parts = size_of::<BitArray>() + size_of::<u64>() + size_of::<Arc<Shape>>();
         assert_eq!(size_of::<Layer>(), parts);
         // What each layer would take more without sharing, beside two counters.

@@ -18,6 +18,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// The shape of one of the last layers, if its size is equal, or else a new allocation.
+    pub(crate) fn shared(size: &LayerSize) -> Result<Arc<Shape>, BuildError> {
+        #[cfg(feature = "std")]
+        return recent::find_or_make(size);
+        #[cfg(not(feature = "std"))]
+        Shape::new(size).map(Arc::new)
+    }
+
     pub(crate) fn new(size: &LayerSize) -> Result<Shape, BuildError> {
         let modulus = match size.log2_bits {
             0 => size.bytes.checked_mul(8),
@@ -29,14 +37,6 @@ impl Shape {
             size: *size,
             modulus: Modulus::new(modulus.ok_or(BuildError::Unsizable)?),
         })
-    }
-
-    /// The shape of one of the last layers if it is equal, or else a new allocation.
-    pub(crate) fn shared(self) -> Arc<Shape> {
-        #[cfg(feature = "std")]
-        return recent::find_or_keep(self);
-        #[cfg(not(feature = "std"))]
-        Arc::new(self)
     }
 
     /// Where the item's bits lie, in a layer of RedisBloom.
@@ -60,6 +60,8 @@ mod recent {
     use core::cell::RefCell;
 
     use super::Shape;
+    use crate::error::BuildError;
+    use crate::sizing::LayerSize;
 
     /// The shapes that were made last, newest first.
     type Recent = [Option<Arc<Shape>>; 16];
@@ -69,20 +71,21 @@ mod recent {
         static RECENT: RefCell<Recent> = const { RefCell::new([const { None }; 16]) };
     }
 
-    pub(super) fn find_or_keep(shape: Shape) -> Arc<Shape> {
-        let find = |recent: &Recent| recent.iter().flatten().find(|it| ***it == shape).cloned();
+    pub(super) fn find_or_make(size: &LayerSize) -> Result<Arc<Shape>, BuildError> {
+        let is_same = |shape: &&Arc<Shape>| shape.size == *size;
+        let find = |recent: &Recent| recent.iter().flatten().find(is_same).cloned();
         // The list is gone when the thread ends.
         let found = RECENT.try_with(|recent| find(&recent.borrow()));
         if let Ok(Some(same)) = found {
-            return same;
+            return Ok(same);
         }
-        let shape = Arc::new(shape);
+        let shape = Arc::new(Shape::new(size)?);
         let _ = RECENT.try_with(|recent| {
             let mut recent = recent.borrow_mut();
             recent.rotate_right(1);
             let [newest, ..] = &mut *recent;
             *newest = Some(Arc::clone(&shape));
         });
-        shape
+        Ok(shape)
     }
 }

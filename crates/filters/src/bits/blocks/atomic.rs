@@ -8,7 +8,7 @@ use super::bits::BlockedBits;
 use super::words;
 use crate::bits::fill::Fill;
 use crate::bits::memory::AllocError;
-use crate::hash::{DoubleHash, Key, Secrets};
+use crate::hash::{DoubleHash, FilterKey};
 
 /// The bits of a filter, which change through a shared reference.
 ///
@@ -31,42 +31,35 @@ impl From<AtomicBits> for BlockedBits {
 }
 
 impl AtomicBits {
-    /// The key of the hash.
-    pub(crate) fn key(&self) -> Key {
-        self.0.key
-    }
-
-    /// The hash function of the key.
+    /// The key of the hash, and its hash function.
     #[inline]
-    pub(crate) fn secrets(&self) -> &Secrets {
-        &self.0.blocks.secrets
+    pub(crate) fn key(&self) -> &FilterKey {
+        &self.0.key
     }
 
     /// Bytes of memory beside the struct itself.
     pub(crate) fn memory(&self) -> usize {
-        self.0.blocks.array.memory_usage()
+        self.0.memory() + self.0.key.memory()
     }
 
     /// Prefetches the item's block, if that pays.
     #[inline]
     pub(crate) fn prefetch(&self, pair: DoubleHash) {
         if self.0.is_far(1) {
-            self.0.blocks.array.prefetch(pair.a);
+            self.0.array.prefetch(pair.a);
         }
     }
 
     /// Whether all bits of the hashed item are 1.
     #[inline]
     pub(crate) fn contains(&self, pair: DoubleHash) -> bool {
-        self.0
-            .kernel
-            .contains_shared(self.words_of(pair), pair.b, self.0.blocks.lanes)
+        self.0.kernel.contains_shared(self.words_of(pair), pair.b)
     }
 
     /// Makes all bits of the hashed item 1; whether one of them was 0.
     #[inline]
     pub(crate) fn insert(&self, pair: DoubleHash) -> bool {
-        let mask = self.0.kernel.mask_words(pair.b, self.0.blocks.lanes);
+        let mask = self.0.kernel.mask_words(pair.b);
         words::insert(self.words_of(pair), &mask)
     }
 
@@ -82,28 +75,28 @@ impl AtomicBits {
 
     /// Makes all bits 0. A large array gives its memory back, if another one can be had.
     pub(crate) fn clear(&mut self) {
-        match BlockArray::zeroed(self.0.blocks.array.bytes() as u64) {
+        match BlockArray::zeroed(self.0.array.bytes() as u64) {
             Ok(empty) => self.0 = self.0.with_array(empty),
-            Err(AllocError) => self.0.blocks.array.as_bytes_mut().fill(0),
+            Err(AllocError) => self.0.array.as_bytes_mut().fill(0),
         }
     }
 
     #[inline]
     fn words_of(&self, pair: DoubleHash) -> &Words {
         // SAFETY: no block is borrowed, as said above.
-        unsafe { self.0.blocks.array.words_of(pair.a) }
+        unsafe { self.0.array.words_of(pair.a) }
     }
 
     fn words(&self) -> &[Words] {
         // SAFETY: as above.
-        unsafe { self.0.blocks.array.words() }
+        unsafe { self.0.array.words() }
     }
 }
 
 impl Clone for AtomicBits {
     /// A copy of the bits. It may or may not include bits that are set meanwhile.
     fn clone(&self) -> AtomicBits {
-        let bytes = self.0.blocks.array.bytes();
+        let bytes = self.0.array.bytes();
         let Ok(array) = BlockArray::zeroed(bytes as u64) else {
             handle_alloc_error(Layout::array::<u8>(bytes).unwrap_or(Layout::new::<u8>()));
         };

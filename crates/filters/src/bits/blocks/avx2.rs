@@ -2,21 +2,25 @@
 
 use core::arch::x86_64::{
     __m256i, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_ps, _mm256_castps_si256,
-    _mm256_castsi256_ps, _mm256_load_si256, _mm256_mullo_epi32, _mm256_or_si256,
-    _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi32,
-    _mm256_setzero_si256, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_store_si256,
-    _mm256_sub_epi32, _mm256_testc_si256, _mm256_testz_si256,
+    _mm256_castsi256_ps, _mm256_load_si256, _mm256_loadu_si256, _mm256_mullo_epi32,
+    _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_setr_epi32, _mm256_setzero_si256, _mm256_sllv_epi32, _mm256_srli_epi32,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_testc_si256, _mm256_testz_si256,
 };
 use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
-use super::functions::{Blocks, Instructions};
-use super::lanes::Lanes;
+use super::bits::BlockedBits;
+use super::functions::{Functions, Instructions};
+use super::lanes::{COUNTS, Lanes};
 use super::select::{contained, functions};
-use crate::hash::DoubleHash;
+use crate::hash::{DoubleHash, KeyedHash};
 
 functions!(Instructions::Avx2, "avx2");
 contained!("avx2");
+
+pub(super) static FUNCTIONS: [Functions; COUNTS] =
+    Functions::for_all_counts(ANY_COUNT, ANY_COUNT, ANY_COUNT);
 
 /// Sets all bits of the item; whether one of them was 0.
 #[inline]
@@ -42,8 +46,8 @@ fn insert_many(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
 #[target_feature(enable = "avx2")]
 fn set(block: &mut Block, [low, high]: [__m256i; 2]) -> bool {
     let half: *mut __m256i = (&raw mut *block).cast();
-    // SAFETY: a block is 64 bytes, two halves, and aligned to as many.
-    let old = unsafe { [_mm256_load_si256(half), _mm256_load_si256(half.add(1))] };
+    // SAFETY: a block is 64 bytes, two halves, wherever it lies.
+    let old = unsafe { [_mm256_loadu_si256(half), _mm256_loadu_si256(half.add(1))] };
     let missing = _mm256_or_si256(
         _mm256_andnot_si256(old[0], low),
         _mm256_andnot_si256(old[1], high),
@@ -53,8 +57,8 @@ fn set(block: &mut Block, [low, high]: [__m256i; 2]) -> bool {
     }
     // SAFETY: as above.
     unsafe {
-        _mm256_store_si256(half, _mm256_or_si256(old[0], low));
-        _mm256_store_si256(half.add(1), _mm256_or_si256(old[1], high));
+        _mm256_storeu_si256(half, _mm256_or_si256(old[0], low));
+        _mm256_storeu_si256(half.add(1), _mm256_or_si256(old[1], high));
     }
     true
 }
@@ -115,21 +119,25 @@ fn mask_of_eight(b: u64, multipliers: __m256i, hashes: u32) -> [__m256i; 2] {
 #[target_feature(enable = "avx2")]
 fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
     let half: *const __m256i = (&raw const *block).cast();
-    // SAFETY: a block is 64 bytes, two halves, and aligned to as many.
-    let block = unsafe { (_mm256_load_si256(half), _mm256_load_si256(half.add(1))) };
+    // SAFETY: a block is 64 bytes, two halves, wherever it lies.
+    let block = unsafe { (_mm256_loadu_si256(half), _mm256_loadu_si256(half.add(1))) };
     // Even lanes are the lower half of `b`, odd ones the upper.
     let b = _mm256_set1_epi64x(b.cast_signed());
-    let (rounds, _) = lanes.multipliers.as_flattened().as_chunks::<8>();
-    let mut all = true;
-    for (round, multipliers) in (0..lanes.hashes).step_by(8).zip(rounds) {
+    let found = |multipliers: &[u32; 8]| {
         // SAFETY: eight words, a multiple of 32 bytes from a start that is aligned to 64.
         let multipliers = unsafe { _mm256_load_si256(multipliers.as_ptr().cast()) };
-        let found = test(block, _mm256_mullo_epi32(b, multipliers));
-        // The first eight are mostly all.
-        if round == 0 && lanes.hashes <= 8 {
-            return found;
+        test(block, _mm256_mullo_epi32(b, multipliers))
+    };
+    let (rounds, _) = lanes.multipliers.as_flattened().as_chunks::<8>();
+    let [first, more @ ..] = rounds else {
+        return false;
+    };
+    let mut all = found(first);
+    // The first eight are mostly all.
+    if lanes.hashes > 8 {
+        for multipliers in more.iter().take((lanes.hashes as usize - 1) / 8) {
+            all &= found(multipliers);
         }
-        all &= found;
     }
     all
 }

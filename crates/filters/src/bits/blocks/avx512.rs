@@ -1,44 +1,45 @@
 //! Eight or sixteen bits of an item at a time, with AVX-512.
 
 use core::arch::x86_64::{
-    __m256i, __m512i, _mm256_load_si256, _mm256_mullo_epi32, _mm256_permutex2var_epi32,
-    _mm256_rolv_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_srli_epi32,
-    _mm256_testc_si256, _mm512_cmpneq_epi32_mask, _mm512_load_si512, _mm512_loadu_si512,
+    __m256i, __m512i, _mm256_load_si256, _mm256_loadu_si256, _mm256_mullo_epi32,
+    _mm256_permutex2var_epi32, _mm256_rolv_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_srli_epi32, _mm256_testc_si256, _mm512_cmpneq_epi32_mask, _mm512_loadu_si512,
     _mm512_mullo_epi32, _mm512_or_si512, _mm512_permutexvar_epi32, _mm512_rolv_epi32,
     _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setr_epi32, _mm512_setzero_si512,
-    _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_store_si512, _mm512_sub_epi32,
+    _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
     _mm512_ternarylogic_epi32, _mm512_testn_epi32_mask,
 };
 use core::hint::black_box;
 use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
-use super::functions::{Blocks, Functions, Instructions};
-use super::lanes::Lanes;
+use super::bits::BlockedBits;
+use super::functions::{Functions, Instructions};
+use super::lanes::{COUNTS, Lanes};
 use super::select::{any, functions, select};
-use crate::hash::DoubleHash;
+use crate::hash::{DoubleHash, KeyedHash};
 
 functions!(Instructions::Avx512, "avx512f,avx512vl,bmi2");
 
-/// [`FUNCTIONS`] for items of at most eight hashes.
-pub(super) const FUNCTIONS_OF_EIGHT: Functions = Functions {
-    contains_item: contains_item_of::<8>,
-    ..FUNCTIONS
-};
-
-/// [`FUNCTIONS`] for items of nine to sixteen hashes.
-pub(super) const FUNCTIONS_OF_SIXTEEN: Functions = Functions {
-    contains_item: contains_item_of::<16>,
-    ..FUNCTIONS
-};
+pub(super) static FUNCTIONS: [Functions; COUNTS] = Functions::for_all_counts(
+    Functions {
+        contains_item: contains_item_of::<8>,
+        ..ANY_COUNT
+    },
+    Functions {
+        contains_item: contains_item_of::<16>,
+        ..ANY_COUNT
+    },
+    ANY_COUNT,
+);
 
 /// Whether the item is in the blocks, whose items have at most `MAX_HASHES` hashes: 8 or 16.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn contains_item_of<const MAX_HASHES: u32>(bits: &Blocks, item: &[u8]) -> bool {
-    let Some(pair) = bits.secrets.hash_usual(item) else {
+fn contains_item_of<const MAX_HASHES: u32>(bits: &BlockedBits, item: &[u8]) -> bool {
+    let Some(pair) = bits.key.hash_usual(item) else {
         return contains_unusual(bits, item);
     };
-    let (block, lanes) = (bits.array.block_of(pair.a), bits.lanes);
+    let (block, lanes) = (bits.array.block_of(pair.a), bits.kernel.lanes());
     match MAX_HASHES {
         8 => Eight::new(pair.b, lanes).are_in(block),
         _ => Sixteen::new(pair.b, &lanes.multipliers[0]).are_in(block),
@@ -92,14 +93,14 @@ fn contained_in<const N: usize>(
 fn insert(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
     let mask = mask(b, lanes);
     let place: *mut __m512i = (&raw mut *block).cast();
-    // SAFETY: a block is 64 bytes, and aligned to as many.
-    let old = unsafe { _mm512_load_si512(place) };
+    // SAFETY: a block is 64 bytes, wherever it lies.
+    let old = unsafe { _mm512_loadu_si512(place) };
     let all = _mm512_or_si512(old, mask);
     if _mm512_cmpneq_epi32_mask(old, all) == 0 {
         return false;
     }
     // SAFETY: as above.
-    unsafe { _mm512_store_si512(place, all) };
+    unsafe { _mm512_storeu_si512(place, all) };
     true
 }
 
@@ -221,8 +222,8 @@ impl Eight {
     #[target_feature(enable = "avx512f,avx512vl,bmi2")]
     fn are_in(&self, block: &Block) -> bool {
         let half: *const __m256i = (&raw const *block).cast();
-        // SAFETY: a block is 64 bytes, two halves, and aligned to as many.
-        let (low, high) = unsafe { (_mm256_load_si256(half), _mm256_load_si256(half.add(1))) };
+        // SAFETY: a block is 64 bytes, two halves, wherever it lies.
+        let (low, high) = unsafe { (_mm256_loadu_si256(half), _mm256_loadu_si256(half.add(1))) };
         let words = _mm256_permutex2var_epi32(low, self.words, high);
         _mm256_testc_si256(words, self.bits) == 1
     }
@@ -248,8 +249,8 @@ impl Sixteen {
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,bmi2")]
     fn are_in(&self, block: &Block) -> bool {
-        // SAFETY: a block is 64 bytes, and aligned to as many.
-        let block = unsafe { _mm512_load_si512((&raw const *block).cast()) };
+        // SAFETY: a block is 64 bytes, wherever it lies.
+        let block = unsafe { _mm512_loadu_si512((&raw const *block).cast()) };
         let words = _mm512_permutexvar_epi32(self.words, block);
         _mm512_testn_epi32_mask(words, self.bits) == 0
     }

@@ -2,7 +2,6 @@
 
 use super::array::{Block, index_of};
 use super::kernel::Kernel;
-use super::lanes::Lanes;
 use crate::bits::memory::prefetch;
 use crate::hash::DoubleHash;
 use crate::sizing::BLOCK;
@@ -11,7 +10,6 @@ use crate::sizing::BLOCK;
 #[derive(Clone, Copy)]
 pub(crate) struct BorrowedBlocks<'a> {
     blocks: &'a [[u8; BLOCK]],
-    lanes: &'static Lanes,
     kernel: Kernel,
 }
 
@@ -24,8 +22,7 @@ impl<'a> BorrowedBlocks<'a> {
         }
         Some(BorrowedBlocks {
             blocks,
-            lanes: Lanes::new(hashes)?,
-            kernel: Kernel::new(hashes),
+            kernel: Kernel::new(hashes)?,
         })
     }
 
@@ -33,11 +30,8 @@ impl<'a> BorrowedBlocks<'a> {
     #[inline]
     pub(crate) fn contains(self, pair: DoubleHash) -> bool {
         let block = self.blocks.get(index_of(pair.a, self.blocks.len()));
-        // The copy is aligned, as the kernels need it.
-        block.is_some_and(|&block| {
-            let block = Block(block);
-            self.kernel.contains(&block, pair.b, self.lanes)
-        })
+        // The copy is aligned, as a block is.
+        block.is_some_and(|&block| self.kernel.contains(&Block(block), pair.b))
     }
 
     /// Prefetches the item's block.
@@ -57,7 +51,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{BLOCK, BorrowedBlocks, Kernel, Lanes, index_of};
+    use super::{BLOCK, BorrowedBlocks, Kernel, index_of};
+    use crate::bits::blocks::lanes::Lanes;
     use crate::hash::DoubleHash;
 
     proptest! {
@@ -68,7 +63,7 @@ mod tests {
             offset in 0_usize..BLOCK, blocks in 1_usize..4, hashes in 2_u32..33,
             pairs in prop::collection::vec(any::<(u64, u64)>(), 1..50),
         ) {
-            let lanes = Lanes::new(hashes).unwrap();
+            let lanes = Lanes::of(hashes as usize);
             let bytes = &bytes[offset..offset + blocks * BLOCK];
             let mut borrowed = BorrowedBlocks::new(bytes, hashes).unwrap();
             for (a, b) in pairs {

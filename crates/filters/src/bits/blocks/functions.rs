@@ -1,8 +1,9 @@
-//! What a kernel is: the functions of one set of instructions, and the blocks that they work on.
+//! What a kernel is: the functions of one set of instructions.
 
 use super::array::{Block, BlockArray};
-use super::lanes::Lanes;
-use crate::hash::{DoubleHash, Secrets};
+use super::bits::BlockedBits;
+use super::lanes::{COUNTS, Lanes};
+use crate::hash::DoubleHash;
 
 /// The instructions that a filter in the blocked layout uses. All give the same answers.
 ///
@@ -30,28 +31,44 @@ pub enum Instructions {
     Neon,
 }
 
-/// The blocks of a layer, and what the bits of an item in them follow from.
-#[derive(Clone)]
-pub(crate) struct Blocks {
-    pub(crate) array: BlockArray,
-    /// Determines an item's bits in a block.
-    pub(super) lanes: &'static Lanes,
-    pub(crate) secrets: Secrets,
-}
-
-/// The functions of one set of instructions. They may be called where the processor has the set.
-/// `b` is an item's second hash value.
+/// The functions of one set of instructions, for items of one number of hashes. They may be called
+/// where the processor has the set, for bits with this kernel. `b` is an item's second hash value.
 #[derive(Clone, Copy)]
 pub(super) struct Functions {
+    /// Determines an item's bits in a block.
+    pub(super) lanes: Lanes,
     pub(super) instructions: Instructions,
-    pub(super) contains_item: unsafe fn(&Blocks, &[u8]) -> bool,
+    pub(super) contains_item: unsafe fn(&BlockedBits, &[u8]) -> bool,
     pub(super) contains: unsafe fn(&Block, u64, &Lanes) -> bool,
     pub(super) contained: unsafe fn(&[&BlockArray], &[DoubleHash; 32], u32, &Lanes) -> u32,
-    pub(super) insert_item: unsafe fn(&mut Blocks, &[u8]) -> bool,
+    pub(super) insert_item: unsafe fn(&mut BlockedBits, &[u8]) -> bool,
     pub(super) insert: unsafe fn(&mut Block, u64, &Lanes) -> bool,
-    pub(super) insert_group: unsafe fn(&mut Blocks, &[DoubleHash; 32], u32) -> u32,
+    pub(super) insert_group: unsafe fn(&mut BlockedBits, &[DoubleHash; 32], u32) -> u32,
     #[cfg(target_has_atomic = "64")]
     pub(super) contains_shared: unsafe fn(&super::array::Words, u64, &Lanes) -> bool,
     #[cfg(target_has_atomic = "64")]
     pub(super) mask_words: unsafe fn(u64, &Lanes) -> [u64; 8],
+}
+
+impl Functions {
+    /// The functions for each number of hashes: those for up to eight, up to sixteen, and more.
+    #[expect(clippy::indexing_slicing, reason = "computed while compiling")]
+    pub(super) const fn for_all_counts(
+        of_eight: Functions,
+        of_sixteen: Functions,
+        of_more: Functions,
+    ) -> [Functions; COUNTS] {
+        let mut all = [of_more; COUNTS];
+        let mut hashes = 0;
+        while hashes < COUNTS {
+            all[hashes] = match hashes {
+                0..=8 => of_eight,
+                9..=16 => of_sixteen,
+                _ => of_more,
+            };
+            all[hashes].lanes = Lanes::of(hashes);
+            hashes += 1;
+        }
+        all
+    }
 }

@@ -5,14 +5,16 @@ use core::fmt;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use super::array::{Block, BlockArray};
-use super::functions::{Blocks, Functions, Instructions};
-use super::lanes::Lanes;
+use super::bits::BlockedBits;
+use super::functions::{Functions, Instructions};
+use super::lanes::{COUNTS, Lanes};
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use super::neon;
 use super::portable;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use super::{avx2, avx512};
 use crate::hash::DoubleHash;
+use crate::sizing::BlockedSize;
 
 /// The fastest first.
 const ALL: [Instructions; 4] = [
@@ -41,8 +43,7 @@ macro_rules! has {
 impl Instructions {
     /// The instructions that the processor has, the fastest first.
     pub fn available() -> impl Iterator<Item = Instructions> {
-        ALL.into_iter()
-            .filter(|set| Kernel::with(*set, u32::MAX).is_some())
+        ALL.into_iter().filter(|set| functions_of(*set).is_some())
     }
 
     /// The instructions that new filters use.
@@ -77,74 +78,71 @@ impl Instructions {
     }
 }
 
-/// The functions to use. A value exists only if the processor can execute them.
-#[derive(Clone, Copy)]
-pub(super) struct Kernel {
-    functions: &'static Functions,
-    /// A copy of the function in `functions`: it saves a load, which matters in so short a lookup.
-    contains_item: unsafe fn(&Blocks, &[u8]) -> bool,
+/// The functions of these instructions, for each number of hashes; `None` when the processor does
+/// not have them.
+fn functions_of(instructions: Instructions) -> Option<&'static [Functions; COUNTS]> {
+    let (has, functions) = match instructions {
+        Instructions::Portable => (true, &portable::FUNCTIONS),
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        Instructions::Avx2 => (has!("avx2"), &avx2::FUNCTIONS),
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+        Instructions::Avx512 => {
+            let has = has!("avx512f") && has!("avx512vl") && has!("bmi2");
+            (has, &avx512::FUNCTIONS)
+        }
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        Instructions::Neon => (true, &neon::FUNCTIONS),
+        #[allow(unreachable_patterns, reason = "no processor has all")]
+        _ => return None,
+    };
+    has.then_some(functions)
 }
 
+/// The functions to use for a number of hashes. A value exists only if the processor can execute
+/// them.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel(&'static Functions);
+
 impl Kernel {
-    fn of(functions: &'static Functions) -> Kernel {
-        Kernel {
-            functions,
-            contains_item: functions.contains_item,
-        }
+    /// The functions of [`Instructions::current`] for layers with this many hashes; `None` when
+    /// there are no such layers.
+    pub(super) fn new(hashes: u32) -> Option<Kernel> {
+        let functions = functions_of(Instructions::current()).unwrap_or(&portable::FUNCTIONS);
+        Kernel::of(functions, hashes)
     }
 
-    /// The functions of [`Instructions::current`] for layers with this many hashes.
-    pub(super) fn new(hashes: u32) -> Kernel {
-        let kernel = Kernel::with(Instructions::current(), hashes);
-        kernel.unwrap_or(Kernel::of(&portable::FUNCTIONS))
-    }
-
-    /// The functions of these instructions; `None` when the processor does not have them.
-    #[cfg_attr(
-        not(all(target_arch = "x86_64", target_feature = "sse2")),
-        allow(unused_variables)
-    )]
-    fn with(instructions: Instructions, hashes: u32) -> Option<Kernel> {
-        let (has, functions) = match instructions {
-            Instructions::Portable => (true, &portable::FUNCTIONS),
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Instructions::Avx2 => (has!("avx2"), &avx2::FUNCTIONS),
-            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-            Instructions::Avx512 => {
-                let has = has!("avx512f") && has!("avx512vl") && has!("bmi2");
-                match hashes {
-                    0..=8 => (has, &avx512::FUNCTIONS_OF_EIGHT),
-                    9..=16 => (has, &avx512::FUNCTIONS_OF_SIXTEEN),
-                    _ => (has, &avx512::FUNCTIONS),
-                }
-            }
-            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-            Instructions::Neon => (true, &neon::FUNCTIONS),
-            #[allow(unreachable_patterns, reason = "no processor has all")]
-            _ => return None,
-        };
-        has.then(|| Kernel::of(functions))
+    fn of(functions: &'static [Functions; COUNTS], hashes: u32) -> Option<Kernel> {
+        let functions = functions.get(usize::try_from(hashes).ok()?);
+        let functions = functions.filter(|_| hashes >= BlockedSize::MIN_HASHES);
+        functions.map(Kernel)
     }
 
     /// All that the processor can execute.
     #[cfg(any(test, fuzzing))]
     pub(super) fn all(hashes: u32) -> impl Iterator<Item = Kernel> {
-        Instructions::available().filter_map(move |set| Kernel::with(set, hashes))
+        let functions = Instructions::available().filter_map(functions_of);
+        functions.filter_map(move |functions| Kernel::of(functions, hashes))
+    }
+
+    /// What determines an item's bits in a block.
+    #[inline]
+    pub(super) fn lanes(self) -> &'static Lanes {
+        &self.0.lanes
     }
 
     /// Whether an item is in the blocks. One call hashes and tests, because neither can be inlined
     /// where the instructions are not known to exist.
     #[inline]
-    pub(super) fn contains_item(self, bits: &Blocks, item: &[u8]) -> bool {
+    pub(super) fn contains_item(self, bits: &BlockedBits, item: &[u8]) -> bool {
         // SAFETY: the value proves that the processor has the instructions.
-        unsafe { (self.contains_item)(bits, item) }
+        unsafe { (self.0.contains_item)(bits, item) }
     }
 
     /// Whether all bits of an item are 1 in its block.
     #[inline]
-    pub(super) fn contains(self, block: &Block, b: u64, lanes: &Lanes) -> bool {
+    pub(super) fn contains(self, block: &Block, b: u64) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.contains)(block, b, lanes) }
+        unsafe { (self.0.contains)(block, b, &self.0.lanes) }
     }
 
     /// The items in the mask that are in any of the arrays: bit i for `pairs[i]`.
@@ -154,24 +152,23 @@ impl Kernel {
         arrays: &[&BlockArray],
         pairs: &[DoubleHash; 32],
         mask: u32,
-        lanes: &Lanes,
     ) -> u32 {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.contained)(arrays, pairs, mask, lanes) }
+        unsafe { (self.0.contained)(arrays, pairs, mask, &self.0.lanes) }
     }
 
     /// Inserts an item; whether it is new.
     #[inline]
-    pub(super) fn insert_item(self, bits: &mut Blocks, item: &[u8]) -> bool {
+    pub(super) fn insert_item(self, bits: &mut BlockedBits, item: &[u8]) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.insert_item)(bits, item) }
+        unsafe { (self.0.insert_item)(bits, item) }
     }
 
     /// Sets all bits of an item in its block; whether one of them was 0.
     #[inline]
-    pub(super) fn insert(self, block: &mut Block, b: u64, lanes: &Lanes) -> bool {
+    pub(super) fn insert(self, block: &mut Block, b: u64) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.insert)(block, b, lanes) }
+        unsafe { (self.0.insert)(block, b, &self.0.lanes) }
     }
 
     /// Inserts those of the items in the mask, in order; which of them are new: bit i for
@@ -179,38 +176,33 @@ impl Kernel {
     #[inline]
     pub(super) fn insert_group(
         self,
-        bits: &mut Blocks,
+        bits: &mut BlockedBits,
         pairs: &[DoubleHash; 32],
         mask: u32,
     ) -> u32 {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.insert_group)(bits, pairs, mask) }
+        unsafe { (self.0.insert_group)(bits, pairs, mask) }
     }
 
     /// Whether all bits of an item are 1 in its block, which threads share.
     #[inline]
     #[cfg(target_has_atomic = "64")]
-    pub(super) fn contains_shared(
-        self,
-        words: &super::array::Words,
-        b: u64,
-        lanes: &Lanes,
-    ) -> bool {
+    pub(super) fn contains_shared(self, words: &super::array::Words, b: u64) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.contains_shared)(words, b, lanes) }
+        unsafe { (self.0.contains_shared)(words, b, &self.0.lanes) }
     }
 
     /// The words of a block in which the bits of an item are 1, as they lie in memory.
     #[inline]
     #[cfg(target_has_atomic = "64")]
-    pub(super) fn mask_words(self, b: u64, lanes: &Lanes) -> [u64; 8] {
+    pub(super) fn mask_words(self, b: u64) -> [u64; 8] {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.functions.mask_words)(b, lanes) }
+        unsafe { (self.0.mask_words)(b, &self.0.lanes) }
     }
 }
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.functions.instructions.fmt(f)
+        self.0.instructions.fmt(f)
     }
 }

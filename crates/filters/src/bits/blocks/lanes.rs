@@ -8,6 +8,9 @@ use crate::sizing::BlockedSize;
 /// The most bits of an item, as a length.
 const MAX_LANES: usize = BlockedSize::MAX_HASHES as usize;
 
+/// The numbers of hashes, from 0 to the most.
+pub(super) const COUNTS: usize = MAX_LANES + 1;
+
 /// The multiplier of an item's second hash value for this bit: the upper half of a number of
 /// SplitMix64 with state 0, made odd.
 const fn multiplier(bit: usize) -> u32 {
@@ -16,7 +19,7 @@ const fn multiplier(bit: usize) -> u32 {
 
 /// The multipliers of this many hashes, in 32 lanes. The lanes that are left over repeat the first
 /// two in turn, so that a kernel that works on all lanes of a vector tests no bit more.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Lanes {
     /// The first sixteen lanes, and the others.
@@ -27,37 +30,25 @@ pub(super) struct Lanes {
 // Kernels load the multipliers with instructions that fault unless they are aligned.
 const _: () = assert!(offset_of!(Lanes, multipliers) == 0 && align_of::<Lanes>() == 64);
 
-#[expect(
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "computed while compiling"
-)]
-static LANES: [Lanes; MAX_LANES + 1] = {
-    let mut all = [const {
-        Lanes {
-            multipliers: [[0; 16]; 2],
-            hashes: 0,
-        }
-    }; MAX_LANES + 1];
-    let mut hashes = 0;
-    while hashes <= MAX_LANES {
+impl Lanes {
+    /// The lanes for this number of hashes.
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "computed while compiling"
+    )]
+    pub(super) const fn of(hashes: usize) -> Lanes {
+        let mut multipliers = [[0; 16]; 2];
         let mut lane = 0;
         while lane < MAX_LANES {
             let source = if lane < hashes { lane } else { lane & 1 };
-            all[hashes].multipliers[lane / 16][lane % 16] = multiplier(source);
+            multipliers[lane / 16][lane % 16] = multiplier(source);
             lane += 1;
         }
-        all[hashes].hashes = hashes as u32;
-        hashes += 1;
-    }
-    all
-};
-
-impl Lanes {
-    /// `None` when there are no such filters.
-    pub(super) fn new(hashes: u32) -> Option<&'static Lanes> {
-        let lanes = LANES.get(usize::try_from(hashes).ok()?);
-        lanes.filter(|_| hashes >= BlockedSize::MIN_HASHES)
+        Lanes {
+            multipliers,
+            hashes: hashes as u32,
+        }
     }
 
     /// The positions of an item's bits in its block, from 0 to 511.

@@ -8,13 +8,17 @@ use core::arch::aarch64::{
 };
 
 use super::array::{Block, BlockArray};
-use super::functions::{Blocks, Instructions};
-use super::lanes::Lanes;
+use super::bits::BlockedBits;
+use super::functions::{Functions, Instructions};
+use super::lanes::{COUNTS, Lanes};
 use super::select::{contained, functions};
-use crate::hash::DoubleHash;
+use crate::hash::{DoubleHash, KeyedHash};
 
 functions!(Instructions::Neon, "neon");
 contained!("neon");
+
+pub(super) static FUNCTIONS: [Functions; COUNTS] =
+    Functions::for_all_counts(ANY_COUNT, ANY_COUNT, ANY_COUNT);
 
 /// Sets all bits of the item; whether one of them was 0.
 #[inline]

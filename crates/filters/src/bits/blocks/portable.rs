@@ -2,13 +2,17 @@
 //! one.
 
 use super::array::{Block, BlockArray};
-use super::functions::{Blocks, Instructions};
-use super::lanes::Lanes;
+use super::bits::BlockedBits;
+use super::functions::{Functions, Instructions};
+use super::lanes::{COUNTS, Lanes};
 use super::select::{contained, functions};
-use crate::hash::DoubleHash;
+use crate::hash::{DoubleHash, KeyedHash};
 
 functions!(Instructions::Portable);
 contained!();
+
+pub(super) static FUNCTIONS: [Functions; COUNTS] =
+    Functions::for_all_counts(ANY_COUNT, ANY_COUNT, ANY_COUNT);
 
 /// Whether all bits of the item are 1 in its block.
 #[inline]

@@ -48,7 +48,8 @@ pub(super) fn select(
 /// A macro, because the instructions are an attribute of each function.
 macro_rules! functions {
     ($instructions:expr $(, $features:tt)?) => {
-        pub(super) const FUNCTIONS: super::functions::Functions = super::functions::Functions {
+        const ANY_COUNT: super::functions::Functions = super::functions::Functions {
+            lanes: Lanes::of(0),
             instructions: $instructions,
             contains_item,
             contains,
@@ -63,23 +64,23 @@ macro_rules! functions {
         };
 
         $(#[target_feature(enable = $features)])?
-        fn contains_item(bits: &Blocks, item: &[u8]) -> bool {
-            match bits.secrets.hash_usual(item) {
-                Some(pair) => contains(bits.array.block_of(pair.a), pair.b, bits.lanes),
+        fn contains_item(bits: &BlockedBits, item: &[u8]) -> bool {
+            match bits.key.hash_usual(item) {
+                Some(pair) => contains(bits.array.block_of(pair.a), pair.b, bits.kernel.lanes()),
                 None => contains_unusual(bits, item),
             }
         }
 
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
-        fn contains_unusual(bits: &Blocks, item: &[u8]) -> bool {
-            let pair = bits.secrets.hash(item);
-            contains(bits.array.block_of(pair.a), pair.b, bits.lanes)
+        fn contains_unusual(bits: &BlockedBits, item: &[u8]) -> bool {
+            let pair = bits.key.hash_unusual(item);
+            contains(bits.array.block_of(pair.a), pair.b, bits.kernel.lanes())
         }
 
         $(#[target_feature(enable = $features)])?
-        fn insert_item(bits: &mut Blocks, item: &[u8]) -> bool {
-            match bits.secrets.hash_usual(item) {
+        fn insert_item(bits: &mut BlockedBits, item: &[u8]) -> bool {
+            match bits.key.hash_usual(item) {
                 Some(pair) => insert_pair(bits, pair),
                 None => insert_unusual(bits, item),
             }
@@ -87,19 +88,19 @@ macro_rules! functions {
 
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
-        fn insert_unusual(bits: &mut Blocks, item: &[u8]) -> bool {
-            insert_pair(bits, bits.secrets.hash(item))
+        fn insert_unusual(bits: &mut BlockedBits, item: &[u8]) -> bool {
+            insert_pair(bits, bits.key.hash_unusual(item))
         }
 
         #[inline]
         $(#[target_feature(enable = $features)])?
-        fn insert_pair(bits: &mut Blocks, pair: DoubleHash) -> bool {
-            let lanes = bits.lanes;
+        fn insert_pair(bits: &mut BlockedBits, pair: DoubleHash) -> bool {
+            let lanes = bits.kernel.lanes();
             insert(bits.array.block_of_mut(pair.a), pair.b, lanes)
         }
 
         $(#[target_feature(enable = $features)])?
-        fn insert_group(bits: &mut Blocks, pairs: &[DoubleHash; 32], mask: u32) -> u32 {
+        fn insert_group(bits: &mut BlockedBits, pairs: &[DoubleHash; 32], mask: u32) -> u32 {
             super::select::select(pairs, mask, |pair| insert_pair(bits, pair))
         }
 

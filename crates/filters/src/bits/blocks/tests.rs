@@ -20,9 +20,10 @@ pub(crate) fn kernels_agree(
     mask: u32,
     hashes: u32,
 ) -> bool {
-    let Some(lanes) = Lanes::new(hashes) else {
+    if Kernel::new(hashes).is_none() {
         return true;
-    };
+    }
+    let lanes = &Lanes::of(hashes as usize);
     let filled = arrays.iter().take(TOGETHER).filter_map(|bytes| {
         let mut array = BlockArray::zeroed(128).ok()?;
         array.as_bytes_mut().copy_from_slice(bytes);
@@ -49,7 +50,7 @@ pub(crate) fn kernels_agree(
         };
         expected |= u32::from(arrays.iter().any(one)) << index;
     }
-    let agrees = |kernel: Kernel| kernel.contained(&arrays, &pairs, mask, lanes);
+    let agrees = |kernel: Kernel| kernel.contained(&arrays, &pairs, mask);
     Kernel::all(hashes).all(|kernel| {
         let inserts = |array: &&BlockArray| inserts_agree(kernel, array, &pairs, mask, lanes);
         agrees(kernel) == expected & mask
@@ -70,7 +71,7 @@ fn shared_agrees(
         let finds = |array: &&BlockArray| {
             let block = array.block_of(pair.a);
             let shared = words(&block.0).map(AtomicU64::new);
-            kernel.contains_shared(&shared, pair.b, lanes) == kernel.contains(block, pair.b, lanes)
+            kernel.contains_shared(&shared, pair.b) == kernel.contains(block, pair.b)
         };
         let mut mask = [0; 64];
         for position in lanes.positions(pair.b) {
@@ -78,7 +79,7 @@ fn shared_agrees(
                 *byte |= 1 << (position % 8);
             }
         }
-        kernel.mask_words(pair.b, lanes) == words(&mask) && arrays.iter().all(finds)
+        kernel.mask_words(pair.b) == words(&mask) && arrays.iter().all(finds)
     })
 }
 
@@ -96,7 +97,7 @@ fn inserts_agree(
     array: &BlockArray,
     pairs: &[DoubleHash; 32],
     mask: u32,
-    lanes: &'static Lanes,
+    lanes: &Lanes,
 ) -> bool {
     // Bit by bit, in the bytes.
     let (mut bytes, mut new) = (array.as_bytes().to_vec(), 0);
@@ -117,23 +118,23 @@ fn inserts_agree(
         return false;
     };
     let blocks = || {
-        let mut bits = BlockedBits::zeroed(&size, Key::from_seed(0)).ok()?;
-        bits.blocks.array = array.clone();
+        let mut bits = BlockedBits::new(&size, Key::from_seed(0)).ok()?;
+        bits.array = array.clone();
         Some(bits)
     };
     let (Some(mut single), Some(mut group)) = (blocks(), blocks()) else {
         return false;
     };
     let singly = select(pairs, mask, |pair| {
-        let block = single.blocks.array.block_of_mut(pair.a);
-        let known = kernel.contains(block, pair.b, lanes);
+        let block = single.array.block_of_mut(pair.a);
+        let known = kernel.contains(block, pair.b);
         // An item is new if it was not found before; it is found from now on.
-        let is_new = kernel.insert(block, pair.b, lanes);
-        assert!(is_new != known && kernel.contains(block, pair.b, lanes));
+        let is_new = kernel.insert(block, pair.b);
+        assert!(is_new != known && kernel.contains(block, pair.b));
         is_new
     });
-    let together = kernel.insert_group(&mut group.blocks, pairs, mask);
-    let all_set = [&single, &group].map(|bits| bits.blocks.array.as_bytes() == bytes);
+    let together = kernel.insert_group(&mut group, pairs, mask);
+    let all_set = [&single, &group].map(|bits| bits.array.as_bytes() == bytes);
     [singly, together] == [new; 2] && all_set == [true; 2]
 }
 

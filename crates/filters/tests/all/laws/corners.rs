@@ -1,6 +1,7 @@
 //! Parameters at their limits, and what is refused.
 
 use super::*;
+use everbloom::host::Layer;
 
 #[test]
 fn corner_parameters() {
@@ -255,6 +256,31 @@ fn small_filters_are_small() {
         "{}",
         filter.memory_usage()
     );
+}
+
+/// A filter keeps its key once, and each layer takes little beside its bits.
+#[test]
+fn a_layer_costs_little_beside_its_bits() {
+    for layout in [Layout::Classic, Layout::Blocked] {
+        let mut filter = LayeredFilter::builder().layout(layout).build().unwrap();
+        let mut measured = 0;
+        for number in 0..100_000 {
+            filter.insert(&number);
+            let layers = filter.layers();
+            // A classic layer of few ones has no bits.
+            if layers.last().is_none_or(|newest| newest.len() != 50) {
+                continue;
+            }
+            let bits: u64 = layers.iter().map(Layer::bytes).sum();
+            let beside = filter.memory_usage() - bits as usize;
+            // The only layer is in the filter itself; a list has all of them.
+            let layers = if layers.len() == 1 { 0 } else { layers.len() };
+            let most = 160 + 100 * layers;
+            assert!(beside <= most, "{layout:?}, {layers} layers: {beside}");
+            measured += 1;
+        }
+        assert!(measured > 2);
+    }
 }
 
 #[test]
