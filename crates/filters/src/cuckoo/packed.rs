@@ -326,3 +326,110 @@ fn high(x: u128) -> u64 {
 fn low(x: u128) -> u64 {
     x as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cuckoo::CuckooFilter;
+    use crate::layer::capture::Capture;
+
+    proptest! {
+        /// A slot tells the fingerprint and the buckets of its item in its own table and in all
+        /// older ones, whichever of its two buckets it is in.
+        #[test]
+        fn a_slot_tells_the_place_in_older_tables(
+            hash: u64, fingerprint: u64, capacity in 1..100_u64, is_second: bool,
+            rate in prop::sample::select(alloc::vec![0.5, 0.01, 1e-4, 1e-9]),
+            expansion in prop::sample::select(alloc::vec![1, 2, 8_u16]),
+        ) {
+            let builder = CuckooFilter::builder().capacity(capacity).error_rate(rate).seed(1);
+            let mut parts = builder.expansion(expansion).parts().unwrap();
+            parts.tables = 4;
+            let mut filter = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
+            let place = Place { hash, fingerprint };
+            for number in 0..4 {
+                let (older, rest) = filter.tables.split_at_mut(number);
+                let table = &mut rest[0];
+                let (buckets, fingerprint) = Packed::home(table, place);
+                prop_assert_ne!(buckets[0], buckets[1]);
+                prop_assert_eq!(other(table, buckets[1], fingerprint), buckets[0]);
+                let at = Packed::slots(table, buckets[usize::from(is_second)]).start + 2;
+                Packed::set(table, at, fingerprint);
+                prop_assert_eq!(Packed::find(table, buckets[usize::from(is_second)], fingerprint), Some(at));
+                let (found, told) = Packed::next_used(table, 0).unwrap();
+                prop_assert_eq!(found, at);
+                for table in older.iter().chain([&*table]) {
+                    let (mut own, mut others) = (Packed::home(table, place), Packed::home(table, told));
+                    own.0.sort_unstable();
+                    others.0.sort_unstable();
+                    prop_assert_eq!(own, others);
+                }
+            }
+        }
+
+        /// In each of four slots, of every width.
+        #[test]
+        fn a_slot_holds_what_was_put_there(
+            slots: [u64; 8], value: u64, rate in prop::sample::select(alloc::vec![0.5, 1e-2, 1e-5, 1e-8, 1e-9]),
+            number in 0..10_usize,
+        ) {
+            let builder = CuckooFilter::builder().capacity(1).error_rate(rate).seed(1);
+            let mut parts = builder.expansion(1).parts().unwrap();
+            (parts.tables, parts.buckets) = (10, 2);
+            let mut filter = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
+            let table = &mut filter.tables[number];
+            let slots = slots.map(|slot| slot % 3 * (slot & mask(table)) / 2);
+            for (at, slot) in slots.into_iter().enumerate() {
+                Packed::set(table, at, slot);
+            }
+            prop_assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|at| Packed::get(table, at)), slots);
+            for bucket in 0..2 {
+                let four = &slots[4 * bucket..][..4];
+                prop_assert_eq!(&fingerprints(table, bucket as u64), four);
+                for value in four.iter().copied().chain([0, value & mask(table)]) {
+                    let at = four.iter().position(|slot| *slot == value).map(|at| 4 * bucket + at);
+                    prop_assert_eq!(Packed::find(table, bucket as u64, value), at);
+                }
+            }
+            let used = slots.iter().filter(|slot| **slot != 0).count() as u64;
+            prop_assert_eq!(Packed::used_in(table, &(0..table.slots.len())), used);
+        }
+    }
+
+    /// A search gives up when the buckets that it can reach are full.
+    #[test]
+    fn a_search_among_full_buckets_ends() {
+        let parts = CuckooFilter::builder()
+            .capacity(30)
+            .error_rate(0.01)
+            .seed(1)
+            .parts();
+        let mut filter = CuckooFilter::from_parts(&parts.unwrap(), u64::MAX).unwrap();
+        let table = &mut filter.tables[0];
+        for at in 0..usize::try_from(table.len()).unwrap() {
+            Packed::set(table, at, 1 + at as u64);
+        }
+        assert!(Path::shortest(table, [0, 1]).is_none());
+        // One empty slot is found from everywhere, and everything stays.
+        Packed::set(table, 5, 0);
+        table.used = 0;
+        let (capture, number) = (&mut Capture::default(), 0);
+        let place = Place {
+            hash: u64::MAX,
+            fingerprint: u64::MAX,
+        };
+        assert!(table.kick_shortest(place, &mut Watch { capture, number }));
+        let mut found = (0..table.slots.len() * 8 / 10)
+            .map(|at| Packed::get(table, at))
+            .collect::<alloc::vec::Vec<_>>();
+        found.sort_unstable();
+        let mut expected: alloc::vec::Vec<u64> = (1..=found.len() as u64)
+            .filter(|it| *it != 6)
+            .chain([1023])
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+}
