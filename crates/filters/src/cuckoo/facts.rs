@@ -63,7 +63,7 @@ impl CuckooFilter {
     /// # use everbloom::CuckooFilter;
     /// let builder = CuckooFilter::builder().capacity(1000);
     /// let filter = builder.error_rate(0.001).seed(7).build()?;
-    /// assert_eq!((filter.slots(), filter.capacity()), (1072, 1018));
+    /// assert_eq!((filter.slots(), filter.capacity()), (1080, 1026));
     /// assert_eq!(CuckooFilter::new(1000).capacity(), 2048);
     /// # Ok::<(), everbloom::redisbloom::CuckooError>(())
     /// ```
@@ -80,7 +80,7 @@ impl CuckooFilter {
     /// # use everbloom::CuckooFilter;
     /// let builder = CuckooFilter::builder().capacity(1000);
     /// let filter = builder.error_rate(0.001).seed(7).build()?;
-    /// assert_eq!((filter.slots(), filter.stream_len()), (1072, 1072 * 13 / 8));
+    /// assert_eq!((filter.slots(), filter.stream_len()), (1080, 1080 * 13 / 8));
     /// assert_eq!(CuckooFilter::new(1000).stream_len(), 2048);
     /// # Ok::<(), everbloom::redisbloom::CuckooError>(())
     /// ```

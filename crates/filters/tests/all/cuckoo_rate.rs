@@ -80,7 +80,6 @@ fn ten_growths_keep_the_rate() {
     }
 }
 
-/// One in 50 000 of the small ones grows.
 #[test]
 fn no_filter_grows_before_its_capacity() {
     for (capacity, runs) in [
