@@ -274,17 +274,30 @@ class WindowedBloomFilter(_Bloom):
 
 @final
 class CuckooFilter(_Adding, _Value):
-    """A cuckoo filter: items can be removed. It is RedisBloom's, byte for byte."""
+    """A cuckoo filter: items can be removed. Without an error rate it is RedisBloom's."""
 
     def __new__(
         cls,
         capacity: int | None = None,
+        error_rate: float | None = None,
         *,
-        slots: int = 1024,
-        bucket_size: int = 2,
-        max_kicks: int = 20,
-        expansion: int = 1,
+        seed: int | None = None,
+        slots: int | None = None,
+        bucket_size: int | None = None,
+        max_kicks: int | None = None,
+        expansion: int | None = None,
     ) -> CuckooFilter: ...
+    @property
+    def error_rate(self) -> float | None:
+        """The error rate that was asked for; None in a filter of RedisBloom's kind."""
+
+    def to_bytes(self) -> bytes:
+        """The filter as bytes. from_bytes and everbloom's Rust library read them."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> CuckooFilter:
+        """Reads a filter from the bytes of to_bytes."""
+
     def remove(self, item: _Item) -> bool:
         """Removes an item once; False when it is not there. Only for items that were added."""
 

@@ -3,21 +3,26 @@
 use everbloom::CuckooFilter as Inner;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::argument::{narrow, whole};
+use crate::argument::{self, narrow, whole};
 use crate::chunks;
 use crate::class::{item_methods, value_methods};
 use crate::error;
 use crate::item::Value;
 use crate::memory;
+use crate::raw;
 use crate::shared::Shared;
 
-/// A cuckoo filter: items can be removed. It is RedisBloom's, byte for byte.
+/// A cuckoo filter: items can be removed. With an error rate it keeps that rate, also when it grows.
+/// Without one it is RedisBloom's, byte for byte.
 ///
+/// CuckooFilter(capacity, error_rate, *, seed=None, expansion=2)
 /// CuckooFilter(capacity=None, *, slots=1024, bucket_size=2, max_kicks=20, expansion=1)
 ///
 /// capacity: how many items the first table is expected to take. It grows by further tables.
+/// error_rate: for which part of the items that were not added `in` says True.
+/// seed: an int for a filter with an error rate; without a seed each has a random key.
 /// slots: the slots of the first table instead, as CF.RESERVE counts them.
 /// bucket_size: slots of a bucket. `in` says True for about bucket_size / 128 of the items that
 ///   were not added, in each table.
@@ -35,14 +40,19 @@ value_methods!(CuckooFilter, Inner);
 impl CuckooFilter {
     #[new]
     #[pyo3(signature = (
-        capacity=None, *, slots=None, bucket_size=None, max_kicks=None, expansion=None
+        capacity=None, error_rate=None, *, seed=None, slots=None, bucket_size=None, max_kicks=None,
+        expansion=None
     ))]
     #[pyo3(
-        text_signature = "(capacity=None, *, slots=1024, bucket_size=2, max_kicks=20, expansion=1)"
+        text_signature = "(capacity=None, error_rate=None, *, seed=None, slots=None, \
+                             bucket_size=None, max_kicks=None, expansion=None)"
     )]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
         capacity: Option<&Bound<'_, PyAny>>,
+        error_rate: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
         slots: Option<&Bound<'_, PyAny>>,
         bucket_size: Option<&Bound<'_, PyAny>>,
         max_kicks: Option<&Bound<'_, PyAny>>,
@@ -56,6 +66,12 @@ impl CuckooFilter {
             (Some(_), Some(_)) => {
                 return Err(PyValueError::new_err("take a capacity or slots, not both"));
             }
+        }
+        if let Some(rate) = error_rate {
+            builder = builder.error_rate(argument::error_rate(rate)?);
+        }
+        if let Some(seed) = seed {
+            builder = builder.seed(whole(seed, "seed")?);
         }
         if let Some(bucket_size) = bucket_size {
             builder = builder.bucket_size(narrow(bucket_size, "bucket size")?);
@@ -88,16 +104,47 @@ impl CuckooFilter {
         chunks::collect::<Inner>(chunks).map(Self::from)
     }
 
+    /// The filter as bytes. from_bytes and everbloom's Rust library read them.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.0.detach(py, |shared| {
+            shared.read(|filter| {
+                memory::check(filter.memory_usage())?;
+                Ok::<_, PyErr>(filter.to_bytes())
+            })
+        })?;
+        memory::check(bytes.len())?;
+        raw::copied(py, &bytes)
+    }
+
+    /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.
+    #[classmethod]
+    fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
+        argument::from_bytes_like(data, Inner::from_bytes).map(Self::from)
+    }
+
     fn __reduce__<'py>(
         this: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>,))> {
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
         let (py, filter) = (this.py(), this.get());
+        if filter.error_rate(py).is_some() {
+            let bytes = filter.to_bytes(py)?.into_any();
+            return Ok((this.get_type().getattr("from_bytes")?, (bytes,)));
+        }
         // For the copy, and for the pieces of it.
         memory::check(filter.__sizeof__(py).saturating_mul(2))?;
         let chunks = Bound::new(py, filter.chunks(py)?)?;
         let chunks = chunks.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let chunks = PyTuple::new(py, chunks)?;
-        Ok((this.get_type().getattr("from_chunks")?, (chunks,)))
+        Ok((
+            this.get_type().getattr("from_chunks")?,
+            (chunks.into_any(),),
+        ))
+    }
+
+    /// The error rate that was asked for; None in a filter of RedisBloom's kind.
+    #[getter]
+    fn error_rate(&self, py: Python<'_>) -> Option<f64> {
+        self.0.read(py, |filter| filter.stats().error_rate)
     }
 
     /// The slots of all tables, which is the most items that fit.

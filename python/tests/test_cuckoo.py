@@ -79,3 +79,49 @@ def test_copies_and_chunks():
         with pytest.raises(FormatError):
             CuckooFilter.from_chunks(bad)
     assert "1000 items" in repr(seen)
+
+
+def test_an_error_rate_is_kept():
+    seen = CuckooFilter(1000, 0.001, seed=7)
+    assert seen.error_rate == 0.001 and CuckooFilter(1000).error_rate is None
+    seen.update(range(1000))
+    assert seen.tables == 1
+    seen.update(range(1000, 10_000))
+    assert seen.tables > 1 and seen.estimated_error_rate() < 0.001
+    assert seen.contains_many(np.arange(10_000)).all()
+    assert seen.contains_many(np.arange(10_000, 210_000)).mean() < 0.0013
+    assert all(seen.remove(number) for number in range(9000))
+    assert seen.contains_many(np.arange(9000, 10_000)).all() and len(seen) == 1000
+    for again in (
+        seen.copy(),
+        pickle.loads(pickle.dumps(seen)),
+        CuckooFilter.from_bytes(seen.to_bytes()),
+    ):
+        assert again == seen and again.remove(9500) and again != seen
+    with pytest.raises(ValueError, match="no chunks"):
+        seen.chunks()
+    assert CuckooFilter(10, 0.01) != CuckooFilter(10, 0.01), "each has a key of its own"
+    assert CuckooFilter(10, 0.01, seed=1) == CuckooFilter(10, 0.01, seed=1)
+
+
+def test_an_error_rate_leaves_nothing_else_to_choose():
+    for arguments, error in [
+        ({"error_rate": 0.01}, ValueError),
+        ({"capacity": 10, "error_rate": 0.01, "bucket_size": 4}, ValueError),
+        ({"capacity": 10, "error_rate": 0.01, "max_kicks": 20}, ValueError),
+        ({"slots": 10, "error_rate": 0.01}, ValueError),
+        ({"capacity": 10, "seed": 1}, ValueError),
+        ({"capacity": 10, "error_rate": 0.6}, ValueError),
+        ({"capacity": 10, "error_rate": float("nan")}, ValueError),
+        ({"capacity": 10, "error_rate": "a"}, TypeError),
+    ]:
+        with pytest.raises(error):
+            CuckooFilter(**arguments)
+
+
+def test_bytes_that_are_no_cuckoo_filter():
+    data = CuckooFilter(100).to_bytes()
+    assert CuckooFilter.from_bytes(data) == CuckooFilter(100)
+    for bad in (b"", data[:-1], data[:70] + b"x" + data[71:]):
+        with pytest.raises(FormatError):
+            CuckooFilter.from_bytes(bad)

@@ -41,9 +41,7 @@ copies = {
     "chunks": seen.chunks,
 }
 # These take the filter twice.
-doubles = {"pickle": lambda: pickle.dumps(seen)}
-if not isinstance(seen, CuckooFilter):
-    doubles["to_bytes"] = seen.to_bytes
+doubles = {"pickle": lambda: pickle.dumps(seen), "to_bytes": seen.to_bytes}
 # Windows of items cannot be united.
 if not isinstance(seen, (CuckooFilter, WindowedBloomFilter)):
     copies["|"] = lambda: seen | seen
