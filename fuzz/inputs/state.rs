@@ -5,9 +5,9 @@
 
 use std::io::Cursor;
 
-use everbloom::BloomFilter;
 use everbloom::bytes::{Note, ReadError};
 use everbloom::host::LayeredFilter;
+use everbloom::{BloomFilter, CuckooFilter};
 
 use crate::stable::{self, OwnFilter};
 
@@ -24,12 +24,14 @@ pub(crate) fn check(file: &[u8]) -> bool {
     let (note, filter) = Note::split(file).unwrap_or((None, file));
     let scalable = LayeredFilter::from_bytes(filter);
     let fixed = BloomFilter::from_bytes(filter);
+    let cuckoo = CuckooFilter::from_bytes(filter);
     match stable::read(Cursor::new(file), file.len() as u64) {
         Ok((found, OwnFilter::Growing(filter))) => assert!((found, scalable) == (note, Ok(filter))),
         Ok((found, OwnFilter::Fixed(filter))) => assert!((found, fixed) == (note, Ok(filter))),
+        Ok((found, OwnFilter::Cuckoo(filter))) => assert!((found, cuckoo) == (note, Ok(filter))),
         Err(ReadError::Bytes(_)) => {
             // Of two faults each way may name another one.
-            assert!(scalable.is_err() && fixed.is_err());
+            assert!(scalable.is_err() && fixed.is_err() && cuckoo.is_err());
             return false;
         }
         Err(ReadError::Io(error)) => panic!("bytes in memory end where they end: {error}"),

@@ -1,5 +1,6 @@
 //! `everbloom build`: a filter file of the records of files.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::atomic::Ordering;
 use everbloom::dcso::DcsoFilter;
 use everbloom::hash::Key;
 use everbloom::host::LayeredFilter;
-use everbloom::{BloomFilter, Layout};
+use everbloom::{BloomFilter, CuckooFilter, InsertError, Layout};
 use everbloom_plot::label;
 
 use crate::failure::{Failure, say};
@@ -51,6 +52,10 @@ pub(crate) struct Args {
     /// Make a filter that grows beyond its capacity, as those of `dedup`
     #[arg(short, long)]
     growing: bool,
+    /// Make a cuckoo filter, from which records can be removed. It takes its capacity and no more,
+    /// unless it is --growing
+    #[arg(long, conflicts_with = "layout")]
+    deletable: bool,
     /// Where the bits of a record lie [default: blocked]
     #[arg(short, long, value_parser = layouts())]
     layout: Option<Layout>,
@@ -62,14 +67,16 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["capacity", "error_rate", "growing", "layout", "seed"]
+        conflicts_with_all = ["capacity", "error_rate", "growing", "deletable", "layout", "seed"]
     )]
     like: Option<PathBuf>,
     /// Add the records to the filter that is there, whose format and parameters hold
     #[arg(
         short,
         long,
-        conflicts_with_all = ["capacity", "error_rate", "growing", "layout", "seed", "like", "format"]
+        conflicts_with_all = [
+            "capacity", "error_rate", "growing", "deletable", "layout", "seed", "like", "format"
+        ]
     )]
     append: bool,
     /// Whose program is to read the filter
@@ -108,6 +115,11 @@ program gets such a filter only if it reads this note. DCSO's filters remember n
 A filter of --format dcso is for DCSO's bloom, flor and plaso. It has a fixed size and no key, so
 that anyone can choose records that collide.
 
+With --deletable it is a cuckoo filter, from which `remove` takes records. It has each record as
+often as the input has it, at most 8 times in a table, so leave repeats out with `sort -u`. Its
+error rate is from 1e-9 to 0.5. When it is full, no record is added, and an error says so; with
+--growing it grows, at the same error rate. It has a secret key, or that of --seed.
+
 The blocked layout has a secret key, so that nobody can choose records that collide. With --seed,
 those who know the number can. The classic layout has no key, so anyone can.
 
@@ -123,6 +135,7 @@ Examples:
   everbloom build --csv --header -f email banned.bloom banned.csv
   everbloom build --like monday.bloom tuesday.bloom tuesday.txt
   everbloom build --append banned.bloom more.txt
+  everbloom build --deletable --capacity 2M absent.bloom ids.txt
   everbloom build --format dcso known.bloom sums.txt";
 
 /// A format on the command line.
@@ -136,13 +149,13 @@ enum Format {
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    records: u64,
+pub(crate) struct Tally {
+    pub(crate) records: u64,
     /// Records that have the field.
-    keys: u64,
+    pub(crate) keys: u64,
     /// Those that lack it. An empty line of a table lacks nothing.
     lacking: u64,
-    cut_quotes: u64,
+    pub(crate) cut_quotes: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -161,6 +174,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Format::Everbloom => {
             let sort = match &like {
                 Some(like) => like.sort(),
+                None if args.deletable => Sort::Cuckoo,
                 None if args.growing => Sort::Growing,
                 None => Sort::Fixed,
             };
@@ -180,12 +194,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     };
     let keys = (selection.case, &filter.digest());
-    let tally = read(args, &sources, keys, &shared, |chunk| {
-        let inserted = filter.insert_all(chunk);
-        inserted.map_err(|error| {
-            Failure::ungrown(error).then(", and no filter was written; give a larger --capacity")
-        })
-    })?;
+    let tally = read(
+        (&args.records, args.quiet),
+        &sources,
+        keys,
+        &shared,
+        |chunk| {
+            let inserted = filter.insert_all(chunk);
+            inserted.map_err(unwritten)
+        },
+    )?;
     if let Some(code) = stopped() {
         return Ok(code);
     }
@@ -238,17 +256,29 @@ fn given(args: &Args, file: &mut FilterFile) -> Result<(Option<Writable>, Select
     Ok((filter, selection))
 }
 
+/// No filter is written, because it took not all records.
+fn unwritten(error: InsertError) -> Failure {
+    if error == InsertError::Full {
+        return Failure::other(
+            "the filter has no more room, and no filter was written; give a larger --capacity, or \
+             --growing. A deletable filter has a record as often as the input, and at most 8 times \
+             in a table: if there are repeats, leave them out with `sort -u`",
+        );
+    }
+    Failure::ungrown(error).then(", and no filter was written; give a larger --capacity")
+}
+
 /// A filter of DCSO's has neither a layout nor a key, does not grow, and remembers nothing of its
 /// records.
 fn check_format(args: &Args) -> Result<(), Failure> {
     if args.format == Format::Dcso {
         check_case_of_dcso(args)?;
     }
-    let is_own = args.growing || args.layout.is_some() || args.seed.is_some();
+    let is_own = args.growing || args.deletable || args.layout.is_some() || args.seed.is_some();
     if args.format == Format::Dcso && (is_own || args.like.is_some()) {
         return Err(Failure::other(
-            "a filter of DCSO's bloom has a fixed size and no key; leave --growing, --layout, \
-             --seed and --like off",
+            "a filter of DCSO's bloom has a fixed size and no key; leave --growing, --deletable, \
+             --layout, --seed and --like off",
         ));
     }
     Ok(())
@@ -265,19 +295,19 @@ fn check_case_of_dcso(args: &Args) -> Result<(), Failure> {
 }
 
 /// Reads all inputs, and gives what the digest has of the records to `take`.
-fn read(
-    args: &Args,
+pub(crate) fn read(
+    (records, quiet): (&RecordArgs, bool),
     sources: &[Source],
     (case, digest): (Case, &Digest),
     shared: &Arc<Shared>,
     mut take: impl FnMut(&Chunk) -> Result<(), Failure>,
 ) -> Result<Tally, Failure> {
-    let mut pipeline = args.records.start(sources, case, digest, shared)?;
-    let progress = Progress::of_input(input::sizes(sources).stored, args.quiet);
+    let mut pipeline = records.start(sources, case, digest, shared)?;
+    let progress = Progress::of_input(input::sizes(sources).stored, quiet);
     let mut tally = Tally::default();
     while let Some(chunk) = pipeline.next()? {
         let then = ", and no filter was written; without --strict it would be left out";
-        args.records.check(&chunk, tally.records, then)?;
+        records.check(&chunk, tally.records, then)?;
         tally.records += chunk.ends.len() as u64;
         tally.keys += (chunk.ends.len() - chunk.keyless.len()) as u64;
         tally.lacking += chunk.lacking.len() as u64;
@@ -291,12 +321,12 @@ fn read(
     drop(progress);
     if shared.failed.load(Ordering::Relaxed) > 0 {
         return Err(Failure::other(
-            "no filter was written, because it would lack the records that could not be read",
+            "no filter was written, because some of the input could not be read",
         ));
     }
     if !shared.stop.load(Ordering::Relaxed) {
         let then = ", and no filter was written";
-        args.records.check_any(tally.keys, tally.lacking, then)?;
+        records.check_any(tally.keys, tally.lacking, then)?;
     }
     Ok(tally)
 }
@@ -307,9 +337,14 @@ fn capacity(args: &Args, sources: &[Source], shared: &Arc<Shared>) -> Result<u64
         return Ok(capacity);
     }
     if !sources.iter().any(Source::is_stream) {
-        let tally = read(args, sources, (Case::Kept, &Digest::Count), shared, |_| {
-            Ok(())
-        })?;
+        let inputs = (&args.records, args.quiet);
+        let tally = read(
+            inputs,
+            sources,
+            (Case::Kept, &Digest::Count),
+            shared,
+            |_| Ok(()),
+        )?;
         shared.restart();
         return Ok(tally.keys.max(1));
     }
@@ -334,6 +369,8 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
     }
     let made = if args.format == Format::Dcso {
         DcsoFilter::new(capacity, rate).map(Writable::Dcso)
+    } else if args.deletable {
+        return make_deletable(args, capacity, rate).map(Writable::Own);
     } else if args.growing {
         let builder = LayeredFilter::builder().layout(layout);
         let builder = builder.capacity(capacity).error_rate(rate);
@@ -354,6 +391,25 @@ fn make(args: &Args, capacity: u64) -> Result<Writable, Failure> {
     made.map_err(|error| Failure::unmade(capacity, error))
 }
 
+fn make_deletable(args: &Args, capacity: u64, rate: f64) -> Result<OwnFilter, Failure> {
+    let builder = CuckooFilter::builder().capacity(capacity).error_rate(rate);
+    let builder = match args.seed {
+        Some(seed) => builder.seed(seed),
+        None => builder,
+    };
+    let made = match args.growing {
+        true => builder.build(),
+        false => builder.expansion(0).build(),
+    };
+    made.map(OwnFilter::Cuckoo).map_err(|error| {
+        Failure::Other(format!(
+            "cannot make a deletable filter for {} records at an error rate of {}: {error}",
+            grouped(capacity),
+            label::percent(rate)
+        ))
+    })
+}
+
 /// The filter of a file, to add to it.
 fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
     if file.is_new() {
@@ -371,11 +427,21 @@ fn filled(path: &Path, file: &mut FilterFile) -> Result<Writable, Failure> {
 }
 
 fn empty_like(filter: OwnFilter) -> Result<OwnFilter, Failure> {
-    let made = match filter {
-        OwnFilter::Fixed(filter) => filter.empty_like().map(OwnFilter::Fixed),
-        OwnFilter::Growing(filter) => filter.empty_like().map(OwnFilter::from),
-    };
-    made.map_err(|error| Failure::Other(format!("cannot make the filter: {error}")))
+    let unmade = |error: &dyn Display| Failure::Other(format!("cannot make the filter: {error}"));
+    match filter {
+        OwnFilter::Fixed(filter) => {
+            let empty = filter.empty_like().map(OwnFilter::Fixed);
+            empty.map_err(|error| unmade(&error))
+        }
+        OwnFilter::Growing(filter) => {
+            let empty = filter.empty_like().map(OwnFilter::from);
+            empty.map_err(|error| unmade(&error))
+        }
+        OwnFilter::Cuckoo(filter) => {
+            let empty = filter.empty_like().map(OwnFilter::Cuckoo);
+            empty.map_err(|error| unmade(&error))
+        }
+    }
 }
 
 /// `bytes` are those of the file.

@@ -10,7 +10,7 @@ use crate::failure::{Failure, say};
 use crate::filter_file::{FilterFile, Found, broken};
 use crate::other::{Funnel, Program};
 use crate::records::args::{RecordArgs, sources};
-use crate::records::chunk::{Chunk, Digest, Hashed};
+use crate::records::chunk::{Chunk, Digest};
 use crate::records::input::Source;
 use crate::records::output::Output;
 use crate::records::shared::Shared;
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let is_empty = matches!(&filter, Found::Own(filter) if filter.items() == 0);
     let case = args.records.agree_to_look_up(path, &selection, is_empty)?;
     let digest = match &filter {
-        Found::Own(filter) => Digest::Hashes(filter.hasher(), false),
+        Found::Own(filter) => filter.digest(),
         Found::Other(_) => Digest::Keys,
     };
     let is_guavas = matches!(&filter, Found::Other(other) if other.program() == Program::Guava);
@@ -191,8 +191,7 @@ fn contains_each(
 ) -> Result<(), Failure> {
     match filter {
         Found::Own(filter) => {
-            let hashes = chunk.hashes.iter().map(|hash| Hashed(*hash));
-            filter.contains_each(hashes, emit);
+            filter.contains_all(chunk, emit);
             Ok(())
         }
         Found::Other(other) => other

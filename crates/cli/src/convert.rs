@@ -85,9 +85,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         out.save(|to| filter.write_to(to))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (filter, selection) = FilterFile::look(from)?;
+    let (filter, selection) = FilterFile::look_at_bloom(from)?;
     selection.leave(from, "the pieces", false)?;
-    let ended = write_folder(&filter.into(), to, &signals)?;
+    let ended = write_folder(&filter, to, &signals)?;
     Ok(ended.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 

@@ -2,16 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use everbloom::dcso::DcsoFilter;
 use everbloom::host::{Layer, LayeredFilter};
 use everbloom::redisbloom::FilterParts;
-use everbloom::{BloomFilter, InsertError, ItemHash, Layout, Stats, UnionError};
+use everbloom::{BloomFilter, CuckooFilter, InsertError, Layout, Stats, UnionError};
 
-use crate::description::Description;
+use crate::description::{Description, Fingerprints};
 use crate::other::Program;
 use crate::records::chunk::{Chunk, Digest, Hashed};
 use crate::records::selection::Selection;
@@ -62,16 +62,14 @@ impl Writable {
     /// What it needs to know of the records.
     pub(crate) fn digest(&self) -> Digest {
         match self {
-            Writable::Own(filter) => Digest::Hashes(filter.hasher(), false),
+            Writable::Own(filter) => filter.digest(),
             Writable::Dcso(_) => Digest::Keys,
         }
     }
 
     pub(crate) fn insert_all(&mut self, chunk: &Chunk) -> Result<(), InsertError> {
         match self {
-            Writable::Own(filter) => {
-                filter.insert_each(chunk.hashes.iter().map(|hash| Hashed(*hash)))
-            }
+            Writable::Own(filter) => filter.insert_all(chunk),
             Writable::Dcso(filter) => {
                 for key in chunk.each_key() {
                     filter.insert(key);
@@ -84,10 +82,11 @@ impl Writable {
     /// What a merge begins with: the items in a new filter, as BF.MERGE does it, so that both make
     /// the same bytes.
     pub(crate) fn renewed(self) -> Result<Self, UnionError> {
-        let Writable::Own(own) = self else {
-            return Ok(self);
+        let own = match self {
+            Writable::Own(OwnFilter::Fixed(filter)) => LayeredFilter::from(filter),
+            Writable::Own(OwnFilter::Growing(filter)) => filter,
+            Writable::Own(OwnFilter::Cuckoo(_)) | Writable::Dcso(_) => return Ok(self),
         };
-        let own = LayeredFilter::from(own);
         let empty = own.empty_like().map_err(|_| UnionError::OutOfMemory)?;
         Writable::Own(empty.into()).union(Writable::Own(own.into()))
     }
@@ -95,8 +94,16 @@ impl Writable {
     /// All items of both.
     pub(crate) fn union(self, other: Self) -> Result<Self, UnionError> {
         match (self, other) {
+            (
+                Writable::Own(OwnFilter::Cuckoo(mut one)),
+                Writable::Own(OwnFilter::Cuckoo(other)),
+            ) => {
+                one.union(&other)?;
+                Ok(Writable::Own(OwnFilter::Cuckoo(one)))
+            }
             (Writable::Own(one), Writable::Own(other)) => {
-                let (mut one, other) = (LayeredFilter::from(one), LayeredFilter::from(other));
+                let layered = |own: OwnFilter| own.layered().map_err(|_| UnionError::Hash);
+                let (mut one, other) = (layered(one)?, layered(other)?);
                 // To a window of another clock no time of ours means anything.
                 let now = match has_other_clock(&one) || has_other_clock(&other) {
                     true => u64::MAX,
@@ -120,6 +127,7 @@ impl Writable {
                 Sort::Windowed
             }
             Writable::Own(OwnFilter::Growing(_)) => Sort::Growing,
+            Writable::Own(OwnFilter::Cuckoo(_)) => Sort::Cuckoo,
             Writable::Own(OwnFilter::Fixed(_)) | Writable::Dcso(_) => Sort::Fixed,
         }
     }
@@ -159,15 +167,6 @@ impl Writable {
     }
 }
 
-impl From<OwnFilter> for LayeredFilter {
-    fn from(filter: OwnFilter) -> Self {
-        match filter {
-            OwnFilter::Fixed(filter) => filter.into(),
-            OwnFilter::Growing(filter) => filter,
-        }
-    }
-}
-
 /// Inserts items, and calls `emit` with whether each is new. Stops at one for which the filter must
 /// grow and cannot. A filter of fixed size takes all of them; the summary warns.
 pub(crate) fn insert_growing(
@@ -182,32 +181,54 @@ pub(crate) fn insert_growing(
     filter.insert_until_refused(items, emit)
 }
 
-/// Calls a method that both types have.
+/// Calls a method that all types have.
 macro_rules! either {
     ($filter:expr, $name:ident => $call:expr) => {
         match $filter {
             OwnFilter::Fixed($name) => $call,
             OwnFilter::Growing($name) => $call,
+            OwnFilter::Cuckoo($name) => $call,
         }
     };
 }
 
 impl OwnFilter {
-    /// What hashes for the filter in other threads.
-    pub(crate) fn hasher(&self) -> ItemHash {
-        either!(self, filter => filter.hasher())
+    /// The Bloom filter in it; a cuckoo filter comes back.
+    pub(crate) fn layered(self) -> Result<LayeredFilter, CuckooFilter> {
+        match self {
+            OwnFilter::Fixed(filter) => Ok(filter.into()),
+            OwnFilter::Growing(filter) => Ok(filter),
+            OwnFilter::Cuckoo(filter) => Err(filter),
+        }
     }
 
-    pub(crate) fn insert_each(
-        &mut self,
-        items: impl IntoIterator<Item = Hashed>,
-    ) -> Result<(), InsertError> {
+    /// What it needs to know of the records.
+    pub(crate) fn digest(&self) -> Digest {
+        match self {
+            OwnFilter::Fixed(filter) => Digest::Hashes(filter.hasher(), false),
+            OwnFilter::Growing(filter) => Digest::Hashes(filter.hasher(), false),
+            OwnFilter::Cuckoo(_) => Digest::Keys,
+        }
+    }
+
+    fn insert_all(&mut self, chunk: &Chunk) -> Result<(), InsertError> {
         match self {
             OwnFilter::Fixed(filter) => {
-                filter.insert_each(items, drop);
+                filter.insert_each(hashes(chunk), drop);
                 Ok(())
             }
-            OwnFilter::Growing(filter) => insert_growing(filter, items, drop),
+            OwnFilter::Growing(filter) => insert_growing(filter, hashes(chunk), drop),
+            OwnFilter::Cuckoo(filter) => {
+                let mut inserted = Ok(());
+                filter.insert_each(chunk.each_key(), u64::MAX, |reply| {
+                    inserted = reply;
+                    match reply {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(_) => ControlFlow::Break(()),
+                    }
+                });
+                inserted
+            }
         }
     }
 
@@ -221,19 +242,16 @@ impl OwnFilter {
         }
     }
 
-    /// Calls `emit` for each item with whether it is in the filter now: what is older than its
+    /// Calls `emit` for each key with whether it is in the filter now: what is older than its
     /// window is not. By another program's clock nothing is too old.
-    pub(crate) fn contains_each(
-        &self,
-        items: impl IntoIterator<Item = Hashed>,
-        emit: impl FnMut(bool),
-    ) {
+    pub(crate) fn contains_all(&self, chunk: &Chunk, emit: impl FnMut(bool)) {
         match self {
             OwnFilter::Growing(filter) if has_our_clock(filter) => {
-                filter.contains_each_at(items, now_ms(), emit);
+                filter.contains_each_at(hashes(chunk), now_ms(), emit);
             }
-            OwnFilter::Growing(filter) => filter.contains_each(items, emit),
-            OwnFilter::Fixed(filter) => filter.contains_each(items, emit),
+            OwnFilter::Growing(filter) => filter.contains_each(hashes(chunk), emit),
+            OwnFilter::Fixed(filter) => filter.contains_each(hashes(chunk), emit),
+            OwnFilter::Cuckoo(filter) => filter.contains_each(chunk.each_key(), emit),
         }
     }
 
@@ -242,12 +260,12 @@ impl OwnFilter {
         either!(self, filter => filter.len())
     }
 
-    pub(crate) fn write_to(&self, file: &File) -> io::Result<()> {
-        either!(self, filter => filter.write_to(file))
-    }
-
-    pub(crate) fn error_rate(&self) -> f64 {
-        either!(self, filter => filter.error_rate())
+    pub(crate) fn write_to(&self, mut file: &File) -> io::Result<()> {
+        match self {
+            OwnFilter::Fixed(filter) => filter.write_to(file),
+            OwnFilter::Growing(filter) => filter.write_to(file),
+            OwnFilter::Cuckoo(filter) => file.write_all(&filter.to_bytes()),
+        }
     }
 
     /// Looks at all bits.
@@ -260,28 +278,47 @@ impl OwnFilter {
     }
 
     pub(crate) fn describe(&self) -> Description {
-        let (kind, layers, window) = match self {
-            OwnFilter::Fixed(_) => ("fixed", 1, None),
-            OwnFilter::Growing(filter) => {
-                let kind = match filter.window() {
-                    Some(_) => "windowed",
-                    None if filter.is_fixed() => "fixed",
-                    None => "growing",
-                };
-                (kind, filter.layers().len(), filter.window().cloned())
-            }
-        };
-        let layout = layout_name(either!(self, filter => filter.layout()));
-        Description {
-            kind: [kind; 2],
-            variant: Some(("layout", layout)),
+        let mut description = Description {
+            kind: ["fixed"; 2],
+            variant: None,
             stats: self.stats(),
             is_overfull: self.is_overfull(),
-            layers: Some(layers),
+            layers: Some(1),
             data: 0,
-            window,
+            window: None,
+            fingerprints: None,
             selection: Selection::default(),
-        }
+        };
+        let layout = match self {
+            OwnFilter::Fixed(filter) => filter.layout(),
+            OwnFilter::Growing(filter) => {
+                description.kind = match filter.window() {
+                    Some(_) => ["windowed"; 2],
+                    None if filter.is_fixed() => ["fixed"; 2],
+                    None => ["growing"; 2],
+                };
+                description.layers = Some(filter.layers().len());
+                description.window = filter.window().cloned();
+                filter.layout()
+            }
+            OwnFilter::Cuckoo(filter) => {
+                let keyed = filter.parts().keyed;
+                description.kind = match keyed {
+                    Some(_) => ["cuckoo"; 2],
+                    None => ["cuckoo", "cuckoo, RedisBloom's"],
+                };
+                description.layers = None;
+                description.fingerprints = Some(Fingerprints {
+                    bits: keyed.map_or(u8::BITS, |keyed| keyed.width.into()),
+                    slots: filter.slots(),
+                    tables: filter.tables(),
+                    expansion: filter.expansion(),
+                });
+                return description;
+            }
+        };
+        description.variant = Some(("layout", layout_name(layout)));
+        description
     }
 
     /// The error rate expected when each layer holds its capacity. For merged filters this may
@@ -290,20 +327,29 @@ impl OwnFilter {
         match self {
             OwnFilter::Fixed(filter) => filter.error_rate(),
             OwnFilter::Growing(filter) => filter.layers().iter().map(Layer::error_rate).sum(),
+            OwnFilter::Cuckoo(filter) => filter.full_error_rate(),
         }
     }
 
     /// Whether it was not made for what it holds, so that a high error rate is no chance.
     pub(crate) fn is_overfull(&self) -> bool {
-        let is_over = match self {
-            OwnFilter::Fixed(filter) => filter.len() > filter.capacity(),
+        let (is_over, rate) = match self {
+            OwnFilter::Fixed(filter) => (filter.len() > filter.capacity(), filter.error_rate()),
             OwnFilter::Growing(filter) => {
                 let mut layers = filter.layers().iter();
-                layers.any(|layer| layer.len() > layer.capacity())
+                let is_over = layers.any(|layer| layer.len() > layer.capacity());
+                (is_over, filter.error_rate())
             }
+            // Its tables take no more than they have slots for, at the rate that was asked for.
+            OwnFilter::Cuckoo(_) => return false,
         };
-        is_over || self.full_error_rate() > self.error_rate()
+        is_over || self.full_error_rate() > rate
     }
+}
+
+/// The keys as items of a filter that hashes as the chunk's digest did.
+fn hashes(chunk: &Chunk) -> impl Iterator<Item = Hashed> {
+    chunk.hashes.iter().map(|hash| Hashed(*hash))
 }
 
 /// The filter with these parts, whose pieces come in order. `wrong` makes an error of what is wrong

@@ -108,6 +108,19 @@ impl FilterFile {
         Ok((file.read_any()?, file.selection.clone()))
     }
 
+    /// Reads a Bloom filter of a file that others may use meanwhile.
+    pub(crate) fn look_at_bloom(path: &Path) -> Result<(LayeredFilter, Selection), Failure> {
+        let (filter, selection) = Self::look(path)?;
+        match filter.layered() {
+            Ok(filter) => Ok((filter, selection)),
+            Err(_) => Err(unusable(
+                path,
+                "is a cuckoo filter, and only Bloom filters can be copied and converted; for a \
+                 server, add the records there",
+            )),
+        }
+    }
+
     /// The same, or a filter of another program that takes records.
     pub(crate) fn look_at_writable(path: &Path) -> Result<(Writable, Selection), Failure> {
         let mut file = Self::open_unlocked(path)?;
@@ -208,6 +221,10 @@ impl FilterFile {
                 &self.path,
                 "holds a filter of fixed size, and dedup needs one that grows; name another file",
             )),
+            OwnFilter::Cuckoo(_) => Err(unusable(
+                &self.path,
+                "is a cuckoo filter, and dedup needs a Bloom filter that grows; name another file",
+            )),
         }
     }
 
@@ -282,7 +299,7 @@ impl FilterFile {
     /// Whether the file may be replaced by a filter of our own of this sort: it is new, or such a
     /// filter, whose bits may be damaged. Others would lose more than what is built again.
     pub(crate) fn check_is_own(&mut self, sort: Sort) -> Result<(), Failure> {
-        self.check_is_of(None)?;
+        self.check_program(None)?;
         if self.is_empty {
             return Ok(());
         }
@@ -311,22 +328,36 @@ impl FilterFile {
         sort.ok_or_else(|| unusable(&self.path, unknown))
     }
 
-    /// Whether the file may be replaced by a filter of this program, without one of ours: it is
-    /// new, or such a filter, whose bits may be damaged.
+    /// Whether the file may be replaced by a filter of this program, without one by a Bloom filter
+    /// of ours: it is new, or such a filter, whose bits may be damaged.
     pub(crate) fn check_is_of(&mut self, program: Option<Program>) -> Result<(), Failure> {
-        if self.is_empty {
-            return Ok(());
-        }
-        let start = stable::read_start(&self.file).map_err(|error| self.unread(error))?;
-        let is_own = !matches!(BloomFilter::from_bytes(&start), Err(BytesError::Magic));
-        if is_own && self.sort()? == Sort::Cuckoo {
+        if !self.is_empty && self.is_own()? && self.sort()? == Sort::Cuckoo {
             let why = format!(
                 "{}; to keep it as it is, name another file, or remove this one",
                 Sort::Cuckoo.describe()
             );
             return Err(unusable(&self.path, why));
         }
-        let found = if is_own { None } else { Some(self.program()?) };
+        self.check_program(program)
+    }
+
+    /// Whether the bytes are, or were, those of a filter of ours.
+    fn is_own(&self) -> Result<bool, Failure> {
+        let start = stable::read_start(&self.file).map_err(|error| self.unread(error))?;
+        Ok(!matches!(
+            BloomFilter::from_bytes(&start),
+            Err(BytesError::Magic)
+        ))
+    }
+
+    fn check_program(&self, program: Option<Program>) -> Result<(), Failure> {
+        if self.is_empty {
+            return Ok(());
+        }
+        let found = match self.is_own()? {
+            true => None,
+            false => Some(self.program()?),
+        };
         if found == program {
             return Ok(());
         }

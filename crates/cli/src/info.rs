@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use everbloom::Span;
+use everbloom::{Span, Stats};
 use everbloom_plot::label::percent;
 use serde_json::{Map, Value};
 
-use crate::description::Description;
+use crate::description::{Description, Fingerprints};
 use crate::failure::Failure;
 use crate::filter_file::{FilterFile, Found, broken};
 use crate::merge;
@@ -95,24 +95,30 @@ impl Description {
             text += &format!(", {variant}");
         }
         let now = found_rate(stats.estimated_error_rate);
-        text += &match self.made_for() {
-            Some((capacity, rate)) => format!(
-                "\nitems       {} of {}{}\n\
-                 error rate  {} asked for, {now} expected now\n",
-                grouped(stats.items),
-                grouped(capacity),
+        let items = grouped(stats.items);
+        text += &match stats.capacity.map(grouped) {
+            Some(capacity) => format!(
+                "\nitems       {items} of {capacity}{}\n",
                 self.window.as_ref().map_or("", |_| ", in all generations"),
-                percent(rate),
             ),
-            None => format!(
-                "\nitems       about {}\nerror rate  {now} expected now\n",
-                grouped(stats.items)
+            None => format!("\nitems       about {items}\n"),
+        };
+        text += &match self.made_for() {
+            Some((_, rate)) => format!(
+                "error rate  {} asked for, {now} expected now\n",
+                percent(rate)
             ),
+            None => format!("error rate  {now} expected now\n"),
         };
         let fill = stats.fill_ratio * 100.0;
-        let bits = grouped(stats.bits);
-        text += &format!("fill        {fill:.1} % of {bits} bits are 1\n");
-        text += &format!("hashes      {}\n", stats.hashes);
+        text += &match &self.fingerprints {
+            Some(fingerprints) => fingerprints.text(stats),
+            None => format!(
+                "fill        {fill:.1} % of {} bits are 1\nhashes      {}\n",
+                grouped(stats.bits),
+                stats.hashes
+            ),
+        };
         if self.selection != Selection::default() {
             text += &format!("compared    {}\n", self.selection);
         }
@@ -163,23 +169,35 @@ impl Description {
         set("expected_error_rate", stats.estimated_error_rate.into());
         set("fill_ratio", stats.fill_ratio.into());
         set("bits", stats.bits.into());
-        set("hashes", stats.hashes.into());
         set("file_bytes", bytes.into());
         if let Some((name, variant)) = self.variant {
             set(name, variant.into());
         }
-        match self.made_for() {
-            Some((capacity, rate)) => {
+        match stats.capacity {
+            Some(capacity) => {
                 set("items", stats.items.into());
                 set("capacity", capacity.into());
-                set("error_rate", rate.into());
             }
             None => set("estimated_items", stats.items.into()),
         }
-        match self.layers {
-            Some(layers) => set("layers", layers.into()),
-            None if self.made_for().is_some() => set("data_bytes", self.data.into()),
-            None => {}
+        if let Some((_, rate)) = self.made_for() {
+            set("error_rate", rate.into());
+        }
+        match (&self.fingerprints, self.layers) {
+            (Some(fingerprints), _) => {
+                set("fingerprint_bits", fingerprints.bits.into());
+                set("slots", fingerprints.slots.into());
+                set("tables", fingerprints.tables.into());
+                set("expansion", fingerprints.expansion.into());
+            }
+            (None, layers) => {
+                set("hashes", stats.hashes.into());
+                match layers {
+                    Some(layers) => set("layers", layers.into()),
+                    None if self.made_for().is_some() => set("data_bytes", self.data.into()),
+                    None => {}
+                }
+            }
         }
         if let Some(part) = &self.selection.part {
             set("compared", part.as_str().into());
@@ -201,5 +219,30 @@ impl Description {
         let mut text = serde_json::to_string_pretty(&fields).map_err(io::Error::from)?;
         text.push('\n');
         Ok(text)
+    }
+}
+
+impl Fingerprints {
+    fn text(&self, stats: &Stats) -> String {
+        let fill = stats.fill_ratio * 100.0;
+        let mut text = format!(
+            "fill        {fill:.1} % of {} slots are in use\n",
+            grouped(self.slots)
+        );
+        text += &match self.tables {
+            1 => format!("slots       {} bits each\n", self.bits),
+            _ => format!("slots       {} bits each in the first table\n", self.bits),
+        };
+        if stats.items > 0 {
+            let bits = stats.bits as f64 / stats.items as f64;
+            text += &format!("memory      {bits:.1} bits an item\n");
+        }
+        let growth = if self.expansion == 0 {
+            ", and it does not grow"
+        } else {
+            ""
+        };
+        text += &format!("tables      {}{growth}\n", self.tables);
+        text
     }
 }

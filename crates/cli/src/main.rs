@@ -28,6 +28,7 @@ mod plot;
 mod progress;
 mod query;
 mod records;
+mod remove;
 mod serve;
 mod servers;
 mod signals;
@@ -75,6 +76,7 @@ enum Command {
     Plan(plan::Args),
     Dedup(dedup::Args),
     Build(build::Args),
+    Remove(remove::Args),
     Check(check::Args),
     Info(info::Args),
     Merge(merge::Args),
@@ -93,7 +95,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Lines", &["dedup", "check"]),
     (
         "Filter files",
-        &["build", "info", "merge", "shrink", "convert"],
+        &["build", "remove", "info", "merge", "shrink", "convert"],
     ),
     ("Between servers", &["copy", "compare"]),
     ("Packages", &["generate"]),
@@ -146,6 +148,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Dedup(args) => dedup::run(&args),
         Command::Build(args) => build::run(&args),
+        Command::Remove(args) => remove::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),

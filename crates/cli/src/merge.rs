@@ -14,6 +14,7 @@ use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
 use crate::records::selection::Selection;
 use crate::records::signals::Signals;
+use crate::sort::Sort;
 
 /// Put filter files together: the result finds what any of them finds
 #[derive(clap::Args, Debug)]
@@ -50,6 +51,9 @@ Filters of the same size become one of that size, if it has room for the records
 they are kept side by side in one file: it finds what any of them finds, and their error rates add
 up. When that is more than they were made for, nothing is written, unless --error-rate allows it.
 
+Deletable filters have no layers: they must be made with a --capacity for the records of all, or
+nothing is written. A record that is in two of them is in the result twice.
+
 Exit code: 0 when OUT is written, 2 for an error, 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP;
 then OUT is as it was.
 
@@ -70,7 +74,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }
-    out.check_is_of(filter.program())?;
+    match filter.sort() {
+        Sort::Cuckoo => out.check_is_own(Sort::Cuckoo)?,
+        _ => out.check_is_of(filter.program())?,
+    }
     let now = check_rate(&filter, args.error_rate)?;
     out.remember(selection)?;
     out.save(|to| filter.write_to(to))?;
@@ -105,16 +112,7 @@ fn union(
             break;
         }
         let (filter, other) = FilterFile::look_at_writable(path)?;
-        if merged.program() != filter.program() {
-            let [one, other] = [&merged, &filter]
-                .map(|filter| filter.program().map_or("everbloom", Program::name));
-            return Err(Failure::Unlike(format!(
-                "{} is a filter of {one} and {} one of {other}; only filters of one program can be \
-                 merged",
-                first.display(),
-                path.display()
-            )));
-        }
+        check_family(&merged, &filter, (first, path))?;
         let united = selection.union(&other, any_selection).ok_or_else(|| {
             let otherwise = match selection.case == other.case {
                 true => ", or give --any-selection if the values are of one kind all the same",
@@ -137,6 +135,33 @@ fn union(
     Ok((merged, selection))
 }
 
+/// Fails for filters of two programs, and for a cuckoo filter and a Bloom filter.
+fn check_family(
+    merged: &Writable,
+    filter: &Writable,
+    (first, path): (&Path, &Path),
+) -> Result<(), Failure> {
+    let (first, path) = (first.display(), path.display());
+    if merged.program() != filter.program() {
+        let [one, other] =
+            [merged, filter].map(|filter| filter.program().map_or("everbloom", Program::name));
+        return Err(Failure::Unlike(format!(
+            "{first} is a filter of {one} and {path} one of {other}; only filters of one program \
+             can be merged"
+        )));
+    }
+    let families = [merged, filter].map(|filter| match filter.sort() {
+        Sort::Cuckoo => "a cuckoo filter",
+        Sort::Fixed | Sort::Growing | Sort::Windowed => "a Bloom filter",
+    });
+    match families {
+        [one, other] if one == other => Ok(()),
+        [one, other] => Err(Failure::Unlike(format!(
+            "{first} is {one} and {path} {other}; build one of them again with --like the other"
+        ))),
+    }
+}
+
 fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
     let what = match error {
         UnionError::Layout => "have different layouts",
@@ -147,6 +172,14 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::WindowOfItems => "cannot be merged: whose items were the last is unknown",
         UnionError::Growth => "cannot be merged, because one of them grows and the other does not",
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
+        UnionError::Room => {
+            return Failure::Unlike(format!(
+                "{} has no room for the records of {} beside its own; build them again with a \
+                 --capacity for the records of all",
+                first.display(),
+                path.display()
+            ));
+        }
         _ => return Failure::Other(error.to_string()),
     };
     let (first, path) = (first.display(), path.display());
@@ -237,12 +270,21 @@ pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let mut file = FilterFile::open(path)?;
-    let OwnFilter::Fixed(mut filter) = file.read_any()? else {
-        return Err(Failure::Other(format!(
-            "{} has layers, and only a filter of one can be shrunk; build it again with \
-             --capacity, without --growing",
-            path.display()
-        )));
+    let mut filter = match file.read_any()? {
+        OwnFilter::Fixed(filter) => filter,
+        OwnFilter::Growing(_) => {
+            return Err(Failure::Other(format!(
+                "{} has layers, and only a filter of one can be shrunk; build it again with \
+                 --capacity, without --growing",
+                path.display()
+            )));
+        }
+        OwnFilter::Cuckoo(_) => {
+            return Err(Failure::Other(format!(
+                "{} is a cuckoo filter, which cannot be shrunk; build it again with --capacity",
+                path.display()
+            )));
+        }
     };
     let items = filter.len().max(1);
     let capacity = args.capacity.unwrap_or(items);

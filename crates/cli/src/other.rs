@@ -200,6 +200,7 @@ impl Other {
             layers: None,
             data,
             window: None,
+            fingerprints: None,
             selection: Selection::default(),
         })
     }

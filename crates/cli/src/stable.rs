@@ -4,9 +4,9 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use everbloom::BloomFilter;
 use everbloom::bytes::{BytesError, Note, ReadError};
 use everbloom::host::LayeredFilter;
+use everbloom::{BloomFilter, CuckooFilter};
 
 /// The first bytes of a file, which tell its length.
 const HEADER: u64 = 64;
@@ -26,11 +26,12 @@ const TEXT_LEN_AT: usize = 12;
 /// The bytes of a note before its text, and those of the checksum behind it.
 const AROUND_TEXT: u64 = 14 + 8;
 
-/// A filter of ours, of either type.
+/// A filter of ours, of any type.
 #[derive(Debug)]
 pub(crate) enum OwnFilter {
     Fixed(BloomFilter),
     Growing(LayeredFilter),
+    Cuckoo(CuckooFilter),
 }
 
 /// Reads the filter of a file that has `found` bytes, and the note in front of it. All of it is
@@ -63,7 +64,14 @@ fn read_filter(mut file: impl Read + Seek, start: u64, found: u64) -> Result<Own
         match LayeredFilter::read_from(header.chain(&mut file)) {
             Err(ReadError::Bytes(BytesError::Kind)) => {
                 file.seek(SeekFrom::Start(start))?;
-                return BloomFilter::read_from(file).map(OwnFilter::Fixed);
+                match BloomFilter::read_from(&mut file) {
+                    // The bytes in memory say which type they are.
+                    Err(ReadError::Bytes(BytesError::Kind)) => {
+                        file.seek(SeekFrom::Start(start))?;
+                        header = next_header(&mut file)?;
+                    }
+                    fixed => return fixed.map(OwnFilter::Fixed),
+                }
             }
             // Old versions have another number there. Only the header was read.
             Err(ReadError::Bytes(BytesError::Old(_))) => {}
@@ -79,9 +87,18 @@ fn read_filter(mut file: impl Read + Seek, start: u64, found: u64) -> Result<Own
         return Err(error.into());
     }
     file.read_to_end(&mut header)?;
-    match LayeredFilter::from_bytes(&header) {
-        Err(BytesError::Kind) => Ok(OwnFilter::Fixed(BloomFilter::from_bytes(&header)?)),
-        growing => Ok(OwnFilter::Growing(growing?)),
+    Ok(of_bytes(&header)?)
+}
+
+/// The filter that these bytes are.
+fn of_bytes(bytes: &[u8]) -> Result<OwnFilter, BytesError> {
+    match LayeredFilter::from_bytes(bytes) {
+        Err(BytesError::Kind) => {}
+        growing => return growing.map(OwnFilter::Growing),
+    }
+    match BloomFilter::from_bytes(bytes) {
+        Err(BytesError::Kind) => CuckooFilter::from_bytes(bytes).map(OwnFilter::Cuckoo),
+        fixed => fixed.map(OwnFilter::Fixed),
     }
 }
 

@@ -122,9 +122,8 @@ fn read(
 /// Loads the filter of a file into a key, which has it whole or not at all. Returns its bytes.
 pub(super) fn load(path: &Path, to: &Remote, args: &Args) -> Result<u64, Failure> {
     let progress = Progress::of_filters(args.quiet);
-    let (filter, selection) = FilterFile::look(path)?;
+    let (filter, selection) = FilterFile::look_at_bloom(path)?;
     selection.leave(path, "a server", args.quiet)?;
-    let filter = LayeredFilter::from(filter);
     let mut server = Server::connect(&to.url, &args.server, WRITABLE)?;
     let temporary = temporary::name(&to.key, &transfer::token());
     let name = CopiedKey {

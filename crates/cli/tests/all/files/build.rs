@@ -218,7 +218,8 @@ fn a_state_of_dedup_is_not_replaced_by_a_filter_of_fixed_size() {
     everbloom(&folder, &["build", "-q", "f.bloom", "one"]).success();
 }
 
-/// No command builds a cuckoo filter, and what a window forgets depends on when it was filled.
+/// Items can be removed from a cuckoo filter, and what a window forgets depends on when it was
+/// filled.
 #[test]
 fn neither_a_cuckoo_filter_nor_a_window_is_replaced_by_another_filter() {
     let folder = folder_with("files-sorts", &[("in", b"a\nb\n")]);

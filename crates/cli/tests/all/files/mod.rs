@@ -11,6 +11,7 @@
 mod build;
 mod convert;
 mod damaged;
+mod deletable;
 mod merge;
 mod other;
 mod windows;
