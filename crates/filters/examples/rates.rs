@@ -32,7 +32,8 @@ fn main() -> Result<(), BuildError> {
     for set in 0..5 {
         let start = set * 1_000_000_000;
         let rates = RATES.map(|rate| {
-            let builder = ScalableBloomFilter::builder().error_rate(rate);
+            let builder = ScalableBloomFilter::builder().layout(Layout::Classic);
+            let builder = builder.error_rate(rate);
             measured(builder, start..start + 100_000, PROBES, rate)
         });
         print_row(&format!("100 to 100000 | {set}"), rates)?;

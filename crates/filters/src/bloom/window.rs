@@ -59,6 +59,9 @@ impl Span {
     /// is kept at most a g-th part longer all the same, within [`ROUNDING`].
     pub(super) fn generations(self, capacity: u64, asked: u32) -> u32 {
         let span = self.ticks().unwrap_or(capacity);
+        if span.is_multiple_of(asked.into()) {
+            return asked;
+        }
         let most = u32::try_from(span).map_or(MAX_GENERATIONS, |span| span.min(MAX_GENERATIONS));
         let least = asked.min(most);
         let kept = |g: &u32| u128::from(span.div_ceil((*g).into())) * (u128::from(*g) + 1);
@@ -233,13 +236,15 @@ impl Window {
     /// [Example](crate::WindowedBloomFilter::window).
     #[must_use]
     pub fn size(&self, items: u64) -> Option<BlockedSize> {
-        // Of so many units of the span, a generation has these.
-        let (part, whole) = match (self.span, self.generation_ticks()) {
-            (Span::Ticks(ticks), Some(part)) => (part, ticks.max(1)),
-            _ => (1, self.generations.max(1).into()),
+        let generations = u64::from(self.generations.max(1));
+        let capacity = match self.span {
+            Span::Ticks(ticks) if !ticks.is_multiple_of(generations) => {
+                let part = u128::from(ticks.div_ceil(generations));
+                let capacity = (u128::from(self.capacity) * part).div_ceil(ticks.into());
+                u64::try_from(capacity).ok()?
+            }
+            _ => self.capacity.div_ceil(generations),
         };
-        let capacity = (u128::from(self.capacity) * u128::from(part)).div_ceil(whole.into());
-        let capacity = u64::try_from(capacity).ok()?;
         let rate = self.rate();
         match self.span {
             Span::Items => BlockedSize::new(capacity, rate),
