@@ -130,6 +130,10 @@ bench-entrances:
 bench-growth:
     cargo run --release --manifest-path benches/Cargo.toml -- growth
 
+# What a filter that grows takes in both layouts, in a minute; needs python3
+bench-memory: _bench-build
+    python3 benches/memory/run.py
+
 # A million small filters, and one of a billion items; needs python3 and redis-server
 bench-extremes: _bench-build _load-build
     python3 benches/extremes/run.py small
