@@ -50,7 +50,7 @@ class FormatError(ValueError):
 
 def load(
     path: str | PathLike[str],
-) -> BloomFilter | ScalableBloomFilter | WindowedBloomFilter:
+) -> BloomFilter | ScalableBloomFilter | WindowedBloomFilter | CuckooFilter:
     """Reads a filter of any kind: of save, of `everbloom build` or of `dedup --state`."""
 
 @type_check_only
@@ -107,7 +107,7 @@ class _Adding(_Lookup):
     def add_many(self, items: _Items, *, skip_missing: bool = False) -> Any: ...
 
 @type_check_only
-class _Bloom(_Value):
+class _Set(_Value):
     def __or__(self, other: Self, /) -> Self: ...
     def __ior__(self, other: Self, /) -> Self: ...
     def union(self, *others: Self) -> Self:
@@ -115,9 +115,6 @@ class _Bloom(_Value):
 
     def empty_like(self) -> Self:
         """An empty filter of the same size and key: the two can be united."""
-
-    def clear(self) -> None:
-        """Removes all items. The filter keeps its key and its size, or its first layer."""
 
     def to_bytes(self) -> bytes:
         """The filter as bytes. from_bytes and everbloom's Rust library read them."""
@@ -132,6 +129,11 @@ class _Bloom(_Value):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Reads a file of save, or of the command line."""
+
+@type_check_only
+class _Bloom(_Set):
+    def clear(self) -> None:
+        """Removes all items. The filter keeps its key and its size, or its first layer."""
 
     @property
     def capacity(self) -> int:
@@ -273,7 +275,7 @@ class WindowedBloomFilter(_Bloom):
         """The generations, oldest first: when each began, and how many items entered it."""
 
 @final
-class CuckooFilter(_Adding, _Value):
+class CuckooFilter(_Adding, _Set):
     """A cuckoo filter: items can be removed. Without an error rate it is RedisBloom's."""
 
     def __new__(
@@ -291,13 +293,6 @@ class CuckooFilter(_Adding, _Value):
     def error_rate(self) -> float | None:
         """The error rate that was asked for; None in a filter of RedisBloom's kind."""
 
-    def to_bytes(self) -> bytes:
-        """The filter as bytes. from_bytes and everbloom's Rust library read them."""
-
-    @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview) -> CuckooFilter:
-        """Reads a filter from the bytes of to_bytes."""
-
     def remove(self, item: _Item) -> bool:
         """Removes an item once; False when it is not there. Only for items that were added."""
 
@@ -307,6 +302,14 @@ class CuckooFilter(_Adding, _Value):
     @classmethod
     def from_chunks(cls, chunks: Iterable[tuple[int, bytes | None]]) -> CuckooFilter:
         """The filter of such pieces, from here or from CF.SCANDUMP of a server."""
+
+    @property
+    def capacity(self) -> int:
+        """How many items the tables take before the filter grows."""
+
+    @property
+    def expansion(self) -> int:
+        """How many times as large as a table the next one is; 0: the filter does not grow."""
 
     @property
     def slots(self) -> int:

@@ -152,59 +152,18 @@ macro_rules! value_methods {
     };
 }
 
-/// The methods of a filter of bits. The class has a function `accept` that makes it of a filter
-/// that was read, or refuses.
+/// The methods of a filter of bits.
 macro_rules! bloom_methods {
     ($class:ident, $inner:ty) => {
+        $crate::class::file_methods!($class, $inner, <$inner>::from_bytes);
+        $crate::class::set_methods!($class, $inner, $crate::error::build);
+
         #[pymethods]
         impl $class {
             /// Removes all items. The filter keeps its key and its size, or its first layer.
             fn clear(&self, py: Python<'_>) {
                 self.0
                     .detach(py, |shared| shared.write(|filter| filter.clear()));
-            }
-
-            /// The filter as bytes. from_bytes and everbloom's Rust library read them.
-            fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-                let bytes = self.0.detach(py, |shared| shared.read(Self::encode))?;
-                $crate::memory::check(bytes.len())?;
-                let copied = $crate::raw::copied(py, &bytes);
-                // The system takes the pages of many bytes back for a while.
-                py.detach(|| drop(bytes));
-                copied
-            }
-
-            /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.
-            #[classmethod]
-            fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
-                let from_bytes = <$inner>::from_bytes;
-                let filter = $crate::argument::from_bytes_like(data, from_bytes)?;
-                Self::accept(filter).map_err($crate::error::FormatError::new_err)
-            }
-
-            /// Writes the filter to a file, as `everbloom build` and `dedup --state` write it. The
-            /// file is replaced as a whole, or stays as it was.
-            fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-                self.0.detach(py, |shared| {
-                    let bytes = shared.read(Self::encode)?;
-                    $crate::file::write(&path, &bytes)
-                })
-            }
-
-            /// Reads a file of save, or of the command line. FormatError when the file holds
-            /// something else; everbloom.load reads any kind of filter.
-            #[classmethod]
-            fn load(class: &Bound<'_, PyType>, path: std::path::PathBuf) -> PyResult<Self> {
-                let from_bytes = <$inner>::from_bytes;
-                let filter = $crate::argument::from_file(class.py(), &path, from_bytes)?;
-                Self::accept(filter).map_err(|reason| $crate::error::in_file(reason, &path))
-            }
-
-            fn __reduce__<'py>(
-                this: &Bound<'py, Self>,
-            ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-                let bytes = this.get().to_bytes(this.py())?;
-                Ok((this.get_type().getattr("from_bytes")?, (bytes,)))
             }
 
             /// The error rate that the filter is made for.
@@ -224,7 +183,82 @@ macro_rules! bloom_methods {
             fn estimated_len(&self, py: Python<'_>) -> u64 {
                 self.stats(py).estimated_items
             }
+        }
 
+        impl $class {
+            /// Adds the items of another filter.
+            fn unite(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
+                self.combine(Self::same_class(other)?, |filter, other| {
+                    filter.union(other).map(drop)
+                })
+            }
+        }
+    };
+}
+
+/// A filter in bytes and files. The class has a function `accept` that makes it of a filter that was
+/// read, or refuses.
+macro_rules! file_methods {
+    ($class:ident, $inner:ty, $from_bytes:expr) => {
+        #[pymethods]
+        impl $class {
+            /// The filter as bytes. from_bytes and everbloom's Rust library read them.
+            fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+                let bytes = self.0.detach(py, |shared| shared.read(Self::encode))?;
+                $crate::memory::check(bytes.len())?;
+                let copied = $crate::raw::copied(py, &bytes);
+                // The system takes the pages of many bytes back for a while.
+                py.detach(|| drop(bytes));
+                copied
+            }
+
+            /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.
+            #[classmethod]
+            fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
+                let filter = $crate::argument::from_bytes_like(data, $from_bytes)?;
+                Self::accept(filter).map_err($crate::error::FormatError::new_err)
+            }
+
+            /// Writes the filter to a file, as `everbloom build` and `dedup --state` write it. The
+            /// file is replaced as a whole, or stays as it was.
+            fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+                self.0.detach(py, |shared| {
+                    let bytes = shared.read(Self::encode)?;
+                    $crate::file::write(&path, &bytes)
+                })
+            }
+
+            /// Reads a file of save, or of the command line. FormatError when the file holds
+            /// something else; everbloom.load reads any kind of filter.
+            #[classmethod]
+            fn load(class: &Bound<'_, PyType>, path: std::path::PathBuf) -> PyResult<Self> {
+                let filter = $crate::argument::from_file(class.py(), &path, $from_bytes)?;
+                Self::accept(filter).map_err(|reason| $crate::error::in_file(reason, &path))
+            }
+
+            fn __reduce__<'py>(
+                this: &Bound<'py, Self>,
+            ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+                let bytes = this.get().to_bytes(this.py())?;
+                Ok((this.get_type().getattr("from_bytes")?, (bytes,)))
+            }
+        }
+
+        impl $class {
+            /// The filter as bytes, or MemoryError.
+            fn encode(filter: &$inner) -> PyResult<Vec<u8>> {
+                $crate::memory::check(filter.memory_usage())?;
+                Ok(filter.to_bytes())
+            }
+        }
+    };
+}
+
+/// Putting two filters together. The class has a function `unite` that adds the items of another one.
+macro_rules! set_methods {
+    ($class:ident, $inner:ty, $unmade:path) => {
+        #[pymethods]
+        impl $class {
             fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
                 self.combined(other, |filter, other| filter.union(other).map(drop))
             }
@@ -238,24 +272,11 @@ macro_rules! bloom_methods {
                 let made = self
                     .0
                     .detach(py, |shared| shared.read(|filter| filter.empty_like()));
-                made.map(Self::from).map_err($crate::error::build)
+                made.map(Self::from).map_err($unmade)
             }
         }
 
         impl $class {
-            /// The filter as bytes, or MemoryError.
-            fn encode(filter: &$inner) -> PyResult<Vec<u8>> {
-                $crate::memory::check(filter.memory_usage())?;
-                Ok(filter.to_bytes())
-            }
-
-            /// Adds the items of another filter.
-            fn unite(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                self.combine(Self::same_class(other)?, |filter, other| {
-                    filter.union(other).map(drop)
-                })
-            }
-
             /// Changes the filter by another one.
             fn combine(
                 &self,
@@ -310,4 +331,7 @@ macro_rules! union_method {
     };
 }
 
-pub(crate) use {bloom_methods, item_methods, lookup_methods, union_method, value_methods};
+pub(crate) use {
+    bloom_methods, file_methods, item_methods, lookup_methods, set_methods, union_method,
+    value_methods,
+};

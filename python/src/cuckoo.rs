@@ -1,17 +1,18 @@
 //! `everbloom.CuckooFilter`.
 
+use std::ptr;
+
 use everbloom::CuckooFilter as Inner;
+use everbloom::bytes::{BytesError, Note};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::argument::{self, narrow, whole};
 use crate::chunks;
-use crate::class::{item_methods, value_methods};
+use crate::class::{file_methods, item_methods, set_methods, union_method, value_methods};
 use crate::error;
 use crate::item::Value;
-use crate::memory;
-use crate::raw;
 use crate::shared::Shared;
 
 /// A cuckoo filter: items can be removed. With an error rate it keeps that rate, also when it grows.
@@ -35,6 +36,9 @@ pub(crate) struct CuckooFilter(Shared<Inner>);
 
 item_methods!(CuckooFilter);
 value_methods!(CuckooFilter, Inner);
+file_methods!(CuckooFilter, Inner, from_bytes);
+set_methods!(CuckooFilter, Inner, error::cuckoo);
+union_method!(CuckooFilter);
 
 #[pymethods]
 impl CuckooFilter {
@@ -104,47 +108,22 @@ impl CuckooFilter {
         chunks::collect::<Inner>(chunks).map(Self::from)
     }
 
-    /// The filter as bytes. from_bytes and everbloom's Rust library read them.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.0.detach(py, |shared| {
-            shared.read(|filter| {
-                memory::check(filter.memory_usage())?;
-                Ok::<_, PyErr>(filter.to_bytes())
-            })
-        })?;
-        memory::check(bytes.len())?;
-        raw::copied(py, &bytes)
-    }
-
-    /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.
-    #[classmethod]
-    fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
-        argument::from_bytes_like(data, Inner::from_bytes).map(Self::from)
-    }
-
-    fn __reduce__<'py>(
-        this: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
-        let (py, filter) = (this.py(), this.get());
-        if filter.error_rate(py).is_some() {
-            let bytes = filter.to_bytes(py)?.into_any();
-            return Ok((this.get_type().getattr("from_bytes")?, (bytes,)));
-        }
-        // For the copy, and for the pieces of it.
-        memory::check(filter.__sizeof__(py).saturating_mul(2))?;
-        let chunks = Bound::new(py, filter.chunks(py)?)?;
-        let chunks = chunks.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        let chunks = PyTuple::new(py, chunks)?;
-        Ok((
-            this.get_type().getattr("from_chunks")?,
-            (chunks.into_any(),),
-        ))
-    }
-
     /// The error rate that was asked for; None in a filter of RedisBloom's kind.
     #[getter]
     fn error_rate(&self, py: Python<'_>) -> Option<f64> {
         self.0.read(py, |filter| filter.stats().error_rate)
+    }
+
+    /// How many items the tables take before the filter grows.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> u64 {
+        self.0.read(py, Inner::capacity)
+    }
+
+    /// How many times as large as a table the next one is; 0: the filter does not grow.
+    #[getter]
+    fn expansion(&self, py: Python<'_>) -> u16 {
+        self.0.read(py, Inner::expansion)
     }
 
     /// The slots of all tables, which is the most items that fit.
@@ -164,5 +143,34 @@ impl CuckooFilter {
             let (items, slots) = (filter.len(), filter.slots());
             format!("<everbloom.CuckooFilter: {items} items, {slots} slots>")
         })
+    }
+}
+
+impl CuckooFilter {
+    /// Adds the items of another filter: what is in both is there twice.
+    fn unite(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, other) = (other.py(), Self::same_class(other)?);
+        if !ptr::eq(self, other.get()) {
+            return self.combine(other, Inner::union);
+        }
+        let copy = Bound::new(py, self.copy(py)?)?;
+        self.combine(&copy, Inner::union)
+    }
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "other classes refuse some filters"
+    )]
+    fn accept(filter: Inner) -> Result<Self, &'static str> {
+        Ok(filter.into())
+    }
+}
+
+/// The filter of these bytes. A note in front is skipped, unless items were changed before they were
+/// added.
+pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Inner, BytesError> {
+    match Note::split(bytes)? {
+        (Some(note), _) if note.is_critical() => Err(BytesError::CriticalNote),
+        (_, filter) => Inner::from_bytes(filter),
     }
 }

@@ -7,6 +7,7 @@ import pytest
 from everbloom import (
     BloomFilter,
     BloomView,
+    CuckooFilter,
     FormatError,
     ScalableBloomFilter,
     WindowedBloomFilter,
@@ -45,6 +46,25 @@ def test_files_of_build(run, kind, layout, tmp_path):
     seen.update(OTHERS)
     seen.save(path)
     assert run("check", path, lines=[*OTHERS, "x"]) == OTHERS
+
+
+def test_a_deletable_filter(run, tmp_path):
+    path = tmp_path / "lines.bloom"
+    run("build", "--deletable", "--growing", path, "-", "--capacity", 100)
+    seen = load(path)
+    assert type(seen) is CuckooFilter and seen == CuckooFilter.load(path)
+    assert len(seen) == 1000 and seen.error_rate == 0.0001 and seen.tables > 1
+    assert all(seen.contains_many(LINES)) and sum(seen.contains_many(OTHERS)) < 5
+    with pytest.raises(FormatError, match="everbloom.load"):
+        BloomFilter.load(path)
+    assert seen.remove("line 7")
+    seen.add("from python")
+    seen.save(path)
+    assert run("check", path, lines=["line 7", "line 8", "from python"]) == ["line 8", "from python"]
+    run("build", "--deletable", "--ignore-case", path, "-", "--capacity", 1000)
+    for read in (load, CuckooFilter.load):
+        with pytest.raises(FormatError, match="ignore-case"):
+            read(path)
 
 
 def test_the_state_of_dedup(run, tmp_path):

@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from everbloom import CuckooFilter, FormatError
+import everbloom
+from everbloom import BloomFilter, CuckooFilter, FormatError
 
 
 def test_items_come_and_go():
@@ -125,3 +126,42 @@ def test_bytes_that_are_no_cuckoo_filter():
     for bad in (b"", data[:-1], data[:70] + b"x" + data[71:]):
         with pytest.raises(FormatError):
             CuckooFilter.from_bytes(bad)
+
+
+def test_the_union_of_two_has_the_items_of_both():
+    one = CuckooFilter(1000, 0.001)
+    other = one.empty_like()
+    one.update(range(400))
+    other.update(range(300, 800))
+    both = one | other
+    assert len(both) == 900 and both.count(350) == 2 and both.count(1) == 1
+    assert both.contains_many(np.arange(800)).all()
+    assert one.union(other) == both and one.union() == one
+    one |= other
+    assert one == both
+    # An item that is in both is there twice, so a filter with itself has each twice.
+    other |= other
+    assert len(other) == 1000 and other.count(300) == 2 and other.remove(300) and 300 in other
+    with pytest.raises(ValueError, match="keys"):
+        one |= CuckooFilter(1000, 0.001)
+    with pytest.raises(ValueError, match="hashes"):
+        one |= CuckooFilter(1000)
+    with pytest.raises(ValueError, match="no room"):
+        one.union(both, both)
+    with pytest.raises(TypeError):
+        one.union(BloomFilter(1000))
+
+
+def test_files_of_the_command_line(tmp_path):
+    path = tmp_path / "absent.bloom"
+    for seen in (CuckooFilter(100, 0.001, expansion=0), CuckooFilter(100)):
+        seen.update(["a", "b"])
+        seen.save(path)
+        assert CuckooFilter.load(path) == everbloom.load(path) == seen
+    with pytest.raises(FormatError, match="another kind"):
+        BloomFilter.load(path)
+    BloomFilter(100).save(path)
+    with pytest.raises(FormatError, match="another kind"):
+        CuckooFilter.load(path)
+    assert (seen.expansion, CuckooFilter(100, 0.01).expansion) == (1, 2)
+    assert 100 <= CuckooFilter(100, 0.01).capacity < 120
