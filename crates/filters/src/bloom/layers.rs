@@ -141,3 +141,31 @@ impl<'l> IntoIterator for &'l mut Layers {
         self.iter_mut()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Layer};
+    use crate::host::LayeredFilter;
+
+    /// However the layers came into the filter: each key of its own would be memory that is not
+    /// counted.
+    #[test]
+    fn all_layers_share_one_key() {
+        let shares = |filter: &LayeredFilter| {
+            let keys = || filter.layers.iter().filter_map(Layer::filter_key);
+            let first = keys().next().unwrap();
+            // The first layer has three blocks, so it was made without all secrets.
+            first.keeps_all() && keys().all(|key| Arc::ptr_eq(key, first))
+        };
+        let builder = LayeredFilter::builder().capacity(100).seed(1);
+        let mut grown = builder.build().unwrap();
+        grown.extend(0..1000);
+        assert!(grown.layers.len() > 2 && shares(&grown));
+        let loaded = LayeredFilter::from_parts(&grown.parts(), u64::MAX).unwrap();
+        assert!(shares(&loaded));
+        let mut united = builder.build().unwrap();
+        united.extend(5000..5050);
+        united.union(&grown).unwrap();
+        assert!(united.layers.len() > 2 && shares(&united));
+    }
+}
