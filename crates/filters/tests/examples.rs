@@ -68,3 +68,24 @@ fn shared() {
     assert_eq!(example.figure("items"), 20_000.0);
     assert_eq!(example.figure("processes that read the file"), 2.0);
 }
+
+#[test]
+fn deletable() {
+    let example = Example::run("deletable", &["--items", "20000", "--probes", "200000"]);
+    for (name, most_bits, most_errors) in [
+        ("deletable, 1 %", 10.7, 1.0),
+        ("deletable, 0.1 %", 13.9, 0.13),
+        ("deletable, 0.01 %", 18.1, 0.019),
+        ("deletable, 1e-6", 24.5, 0.002),
+    ] {
+        let start = format!("| {name} |");
+        let row = example.output.lines().find(|line| line.starts_with(&start));
+        let row = row.unwrap_or_else(|| panic!("{name}: {}", example.output));
+        let mut cells = row
+            .split('|')
+            .skip(2)
+            .map(|cell| cell.trim().trim_end_matches(" %"));
+        let mut next = || cells.next().unwrap().parse::<f64>().unwrap();
+        assert!(next() < most_bits && next() < most_errors, "{row}");
+    }
+}
