@@ -1,6 +1,8 @@
 //! What the number of ones says about an array of bits.
 
-use crate::math::{ln_1p, powf, whole};
+use core::iter;
+
+use crate::math::{ln_1p, whole};
 use crate::sizing::BlockedSize;
 use crate::sizing::{LayerSize, textbook};
 
@@ -49,13 +51,16 @@ impl Fill {
                 *count += 1;
             }
         }
+        let times = usize::try_from(hashes).unwrap_or(usize::MAX);
         let (bits, hashes) = (f64::from(BlockedSize::BLOCK_BITS), f64::from(hashes));
         let (mut all, mut ones, mut rates, mut throws) = (0.0, 0.0, 0.0, 0.0);
         for (in_block, count) in (0_u32..).zip(blocks).filter(|(_, count)| *count > 0) {
             let (in_block, count) = (f64::from(in_block), count as f64);
             all += count;
             ones += count * in_block;
-            rates += count * powf(in_block / bits, hashes);
+            // Only products, so that each machine finds the same: a size may follow from it.
+            let rate = iter::repeat_n(in_block / bits, times).product::<f64>();
+            rates += count * rate;
             // This many throws leave this many of 512 cells occupied on average.
             throws += count * ln_1p(-in_block.min(bits - 1.0) / bits) / ln_1p(-1.0 / bits);
         }

@@ -135,6 +135,10 @@ impl<W: MaybeWindow> LayeredFilter<W> {
                 let current = self.layers.iter().skip(self.past());
                 let mut left = all - current.map(Layer::error_rate).sum::<f64>();
                 let (mut capacity, mut sum) = (newest.capacity(), 0.0);
+                // Equal layers take all of it in the end.
+                if window.is_none() && self.expansion() == 1 {
+                    return left.max(rate / 2.0);
+                }
                 // Each layer takes a part of what is left, as in `grow`.
                 for _ in 0..MAX_GROWTH {
                     let share = match window {
@@ -209,7 +213,8 @@ impl<W: MaybeWindow> LayeredFilter<W> {
     }
 }
 
-/// More layers than a filter gets: each takes at least an eighth of what the others left.
+/// More layers than a filter gets whose layers grow: each takes at least an eighth of what the others
+/// left.
 const MAX_GROWTH: usize = 64;
 
 /// The error rate of these layers once the last one, which takes the items, is full.

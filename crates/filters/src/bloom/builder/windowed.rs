@@ -67,7 +67,8 @@ impl WindowedBuilder {
     /// How many generations a window has, 4 by default, from 1 to 64. With more of them an item is
     /// forgotten sooner after its window, and a lookup takes longer. A window of fewer ticks or
     /// items has one for each. One that the generations do not divide may have more of them, so
-    /// that an item stays at most a g-th part longer all the same, within a hundredth.
+    /// that an item stays at most a g-th part longer all the same, within a hundredth; or, where no
+    /// number up to 64 does that, the number that comes nearest, which may be smaller.
     pub fn generations(mut self, generations: u32) -> Self {
         self.generations = generations;
         self

@@ -298,7 +298,21 @@ impl BlockedSize {
     #[must_use]
     pub fn next(&self, expansion: u32, left: f64) -> Option<BlockedSize> {
         let capacity = self.capacity.checked_mul(expansion.into())?;
-        BlockedSize::in_chain(capacity, left * Self::share(capacity), self.hashes)
+        let rate = BlockedSize::next_rate(capacity, expansion, self.error_rate, left);
+        BlockedSize::in_chain(capacity, rate, self.hashes)
+    }
+
+    /// The error rate of a layer of this capacity, when the one before it has the rate `newest` and
+    /// all of them leave `left`.
+    ///
+    /// Layers that grow are few, and take their [`share`](Self::share). Of equal ones there may be
+    /// thousands, and rates that shrink by a factor would soon be too low for any layer. There the
+    /// parts of what is left are 1/8, 1/9, 1/10 and so on: this follows from the last part.
+    pub(crate) fn next_rate(capacity: u64, expansion: u32, newest: f64, left: f64) -> f64 {
+        match expansion {
+            1 => left * newest / (left + 2.0 * newest),
+            _ => left * Self::share(capacity),
+        }
     }
 
     /// The sizes of a layer in the blocked layout.

@@ -48,6 +48,27 @@ fn a_layer_has_the_capacity_of_the_last_one_times_the_expansion() {
     }
 }
 
+/// As many as a key grows by in years of small steps.
+#[test]
+fn equal_layers_never_run_out_of_error_rate() {
+    for (rate, layers) in [(0.1, 2000), (1e-3, 2000), (1e-9, 150)] {
+        let builder = LayeredFilter::builder().layout(Layout::Blocked).capacity(1);
+        let builder = builder.error_rate(rate).expansion(1).seed(1);
+        let mut filter = builder.build().unwrap();
+        let mut item = 0_u64;
+        while filter.layers().len() < layers {
+            filter.try_insert(&item).unwrap();
+            item += 1;
+        }
+        let rates: Vec<f64> = filter.layers().iter().map(|it| it.error_rate()).collect();
+        // The first takes an eighth of the rate, the second a ninth of what is left.
+        assert_eq!(rates[0], rate / 8.0);
+        assert!((rates[1] / (rate * 7.0 / 8.0 / 9.0) - 1.0).abs() < 1e-9);
+        assert!(rates.iter().sum::<f64>() < rate);
+        assert!((0..item).all(|item| filter.contains(&item)));
+    }
+}
+
 #[test]
 fn a_filter_of_the_library_doubles() {
     let mut filter = ScalableBloomFilter::new(100, 0.01);

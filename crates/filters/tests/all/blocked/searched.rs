@@ -50,7 +50,11 @@ proptest! {
             left -= size.error_rate;
             layer = size.next(expansion, left);
             let capacity = size.capacity * u64::from(expansion);
-            let rate = left * BlockedSize::share(capacity);
+            let newest = size.error_rate;
+            let rate = match expansion {
+                1 => left * newest / (left + 2.0 * newest),
+                _ => left * BlockedSize::share(capacity),
+            };
             prop_assert_eq!(layer, slow::in_chain(capacity, rate, size.hashes));
         }
     }
