@@ -47,6 +47,12 @@ impl Context {
         Some(self.now_ms).filter(|now| *now > 0)
     }
 
+    /// Whether a request means what it means to RedisBloom. One that comes from a log or a primary
+    /// does where ours would have written another: then RedisBloom wrote it.
+    pub(crate) fn speaks_redisbloom(&self) -> bool {
+        self.classic_only || self.clock().is_none()
+    }
+
     /// The most bytes that a filter made now may take.
     pub fn max_new_filter_bytes(&self) -> u64 {
         self.max_filter_bytes.min(self.free_bytes)
@@ -71,7 +77,9 @@ impl Context {
     /// [`CommandError::TooManyLayers`], [`CommandError::MaxExpansions`]
     pub fn check_loaded(&self, kind: FilterKind, arrays: usize) -> Result<(), CommandError> {
         let (most, error) = match kind {
-            FilterKind::Cuckoo => (self.most_tables(), CommandError::MaxExpansions),
+            FilterKind::Cuckoo | FilterKind::KeyedCuckoo => {
+                (self.most_tables(), CommandError::MaxExpansions)
+            }
             FilterKind::Bloom(_) | FilterKind::Valkey => {
                 (MAX_LOADED_LAYERS, CommandError::TooManyLayers)
             }

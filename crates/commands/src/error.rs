@@ -3,6 +3,7 @@
 //! The texts are exactly RedisBloom's, including those without the `ERR` prefix, because clients
 //! match on them. RedisBloom has no layouts and seeds; the texts about these follow its style.
 
+use crate::filter::FilterKind;
 use crate::limits::MAX_LOADED_LAYERS;
 use everbloom::BuildError;
 use everbloom_resp::Reply;
@@ -70,6 +71,11 @@ pub enum CommandError {
     /// A filter of the blocked layout, where RedisBloom may have to follow.
     #[error("ERR blocked filters are refused while bf-redisbloom-compatible is on")]
     ClassicOnly,
+    /// A cuckoo filter with a chosen error rate, where RedisBloom may have to follow.
+    #[error(
+        "ERR cuckoo filters with an error rate are refused while bf-redisbloom-compatible is on"
+    )]
+    RedisBloomCuckooOnly,
     /// A command that RedisBloom lacks, where one may have to follow.
     #[error("ERR '{0}' is refused while bf-redisbloom-compatible is on")]
     OursOnly(&'static str),
@@ -196,6 +202,15 @@ pub enum CommandError {
     /// CF.RESERVE: the capacity is outside its range.
     #[error("Capacity must be in the range [2 * BUCKETSIZE, 1073741824]")]
     CuckooCapacityRange,
+    /// CF.RESERVE: ERROR is not a number.
+    #[error("Couldn't parse ERROR")]
+    CuckooErrorRateSyntax,
+    /// CF.RESERVE: ERROR is outside its range.
+    #[error("ERROR: value must be in the range [1e-9, 0.5]")]
+    CuckooErrorRateRange,
+    /// CF.RESERVE: beside ERROR there is another word, or one of these twice.
+    #[error("ERROR goes together with SEED and EXPANSION only, each once")]
+    CuckooErrorRateOptions,
     /// CF.INSERT: the capacity is outside its range.
     #[error("Capacity must be in the range [cf-bucket-size * 2, 1073741824]")]
     CuckooInsertCapacityRange,
@@ -230,6 +245,16 @@ pub enum CommandError {
     /// CF.LOADCHUNK: the chunk does not lie within one table.
     #[error("Couldn't load chunk!")]
     CuckooChunk,
+}
+
+impl CommandError {
+    /// The refusal of a filter that RedisBloom lacks, where one may have to follow.
+    pub fn redisbloom_lacks(kind: FilterKind) -> CommandError {
+        match kind {
+            FilterKind::Cuckoo | FilterKind::KeyedCuckoo => CommandError::RedisBloomCuckooOnly,
+            FilterKind::Bloom(_) | FilterKind::Valkey => CommandError::ClassicOnly,
+        }
+    }
 }
 
 impl From<CommandError> for Reply {

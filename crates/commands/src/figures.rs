@@ -25,7 +25,7 @@ pub struct Figures {
     pub room: u64,
     /// The share of its bits that are set, or of its slots that are used.
     pub fill_ratio: f64,
-    /// The requested error rate. Cuckoo filters have none.
+    /// The requested error rate. RedisBloom's cuckoo filters have none.
     pub asked: Option<f64>,
     /// The error rate to expect now.
     pub expected: f64,
@@ -85,7 +85,9 @@ impl Figures {
                     fill_ratio: stats.fill_ratio,
                     asked: stats.error_rate,
                     expected: stats.estimated_error_rate,
-                    is_above: false,
+                    is_above: stats
+                        .error_rate
+                        .is_some_and(|asked| stats.estimated_error_rate > CLEARLY * asked),
                     is_fixed: cuckoo.expansion() == 0,
                     window: None,
                 }
@@ -100,6 +102,7 @@ pub fn kind_name(kind: FilterKind) -> &'static str {
         FilterKind::Bloom(it) => layout::name(it),
         FilterKind::Valkey => "valkey-bloom",
         FilterKind::Cuckoo => "cuckoo",
+        FilterKind::KeyedCuckoo => "keyed-cuckoo",
     }
 }
 

@@ -34,24 +34,27 @@ pub enum FilterKind {
     Bloom(Layout),
     /// Bloom filters of valkey-bloom.
     Valkey,
-    /// Cuckoo filters.
+    /// Cuckoo filters of RedisBloom.
     Cuckoo,
+    /// Cuckoo filters with a chosen error rate, whose hash has a key.
+    KeyedCuckoo,
 }
 
 impl FilterKind {
     /// All of them.
-    pub const ALL: [FilterKind; 4] = [
+    pub const ALL: [FilterKind; 5] = [
         FilterKind::Bloom(Layout::Classic),
         FilterKind::Bloom(Layout::Blocked),
         FilterKind::Cuckoo,
         FilterKind::Valkey,
+        FilterKind::KeyedCuckoo,
     ];
 
     /// Whether it is a kind that RedisBloom does not have.
     pub fn redisbloom_lacks(self) -> bool {
         matches!(
             self,
-            FilterKind::Bloom(Layout::Blocked) | FilterKind::Valkey
+            FilterKind::Bloom(Layout::Blocked) | FilterKind::Valkey | FilterKind::KeyedCuckoo
         )
     }
 }
@@ -71,6 +74,7 @@ impl Parts {
         match self {
             Parts::Bloom(parts) if parts.valkey.is_some() => FilterKind::Valkey,
             Parts::Bloom(parts) => FilterKind::Bloom(parts.layout()),
+            Parts::Cuckoo(parts) if parts.keyed.is_some() => FilterKind::KeyedCuckoo,
             Parts::Cuckoo(_) => FilterKind::Cuckoo,
         }
     }
@@ -103,6 +107,7 @@ impl Filter {
         match self {
             Filter::Bloom(filter) if filter.valkey().is_some() => FilterKind::Valkey,
             Filter::Bloom(filter) => FilterKind::Bloom(filter.layout()),
+            Filter::Cuckoo(filter) if filter.parts().keyed.is_some() => FilterKind::KeyedCuckoo,
             Filter::Cuckoo(_) => FilterKind::Cuckoo,
         }
     }

@@ -251,12 +251,12 @@ pub static COMMANDS: &[Command<Function>] = &[
         .since(OURS)
         .takes(PER_BYTE, "key capacity"),
     cuckoo(cf::reserve::RESERVE, -3, Write(cf::reserve::reserve))
-        .does("Creates an empty cuckoo filter for a capacity")
+        .does("Creates an empty cuckoo filter for a capacity, perhaps with an error rate")
         .flags(&[DENYOOM])
         .takes(
             PER_ZEROED_BYTE,
             "key capacity [BUCKETSIZE bucketsize] [MAXITERATIONS maxiterations] \
-             [EXPANSION expansion]",
+             [EXPANSION expansion] [ERROR error_rate] [SEED seed]",
         )
         .acl(&["@write", "@fast", "@cuckoo"]),
     cuckoo(cf::add::ADD, 3, Write(cf::add::add::<false>))

@@ -310,7 +310,8 @@ fn write<F: Family>(
                 && context.classic_only
                 && stored.filter().kind().redisbloom_lacks() =>
         {
-            answers.error(CommandError::ClassicOnly);
+            let kind = stored.filter().kind();
+            answers.error(CommandError::redisbloom_lacks(kind));
         }
         Some(stored) => {
             stored.change(|filter| {

@@ -1,5 +1,6 @@
 //! Filters: Bloom filters in the classic layout are RedisBloom's `MBbloom--` and cuckoo filters its
-//! `MBbloomCF`, every version that it loads; Bloom filters in the blocked layout are `everbloom`.
+//! `MBbloomCF`, every version that it loads; Bloom filters in the blocked layout are `everbloom`, and
+//! cuckoo filters with a chosen error rate `everblmCF`.
 
 use std::ffi::c_int;
 
@@ -54,7 +55,7 @@ impl DataType for Stored {
             Err(error) => {
                 let family = match kind {
                     FilterKind::Bloom(_) | FilterKind::Valkey => "Bloom",
-                    FilterKind::Cuckoo => "cuckoo",
+                    FilterKind::Cuckoo | FilterKind::KeyedCuckoo => "cuckoo",
                 };
                 loader.log(&format!("no valid {family} filter: {error}"));
                 None

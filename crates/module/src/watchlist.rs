@@ -138,10 +138,10 @@ fn step(filter: &Filter) -> u8 {
             2 * (u8::from(is_near) + u8::from(items >= capacity))
         }),
         Filter::Cuckoo(filter) => {
-            let (slots, used) = (filter.slots(), filter.used());
-            let twentieth = (slots / 20).max(1);
+            let (capacity, used) = (filter.capacity(), filter.used());
+            let twentieth = (capacity / 20).max(1);
             // Growth begins when about a tenth is free.
-            let free = slots.saturating_sub(used) / twentieth;
+            let free = capacity.saturating_sub(used) / twentieth;
             u8::try_from(free).map_or(0, |free| 6_u8.saturating_sub(free))
         }
     }

@@ -318,7 +318,7 @@ mod tests {
         assert!((10..30).contains(&find("full").figures.room));
         assert_eq!(find("large").figures.room, 999_000);
         assert_eq!(find("cuckoo").db, 1);
-        let [_, blocked, cuckoo, _] = found.kinds;
+        let [_, blocked, cuckoo, ..] = found.kinds;
         assert_eq!(blocked.metrics.figures()[1..3], [202, 202]);
         assert_eq!(cuckoo.metrics.figures()[1], 1);
         assert_eq!(blocked.above, 0);

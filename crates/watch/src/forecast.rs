@@ -2,7 +2,7 @@
 //! where it grows or is full.
 
 use everbloom::Layout;
-use everbloom::redisbloom::LayerParts;
+use everbloom::redisbloom::{CuckooParts, LayerParts};
 use everbloom::sizing::{BlockedSize, LayerSize, textbook};
 use everbloom_commands::filter::{FilterKind, Parts};
 
@@ -43,6 +43,8 @@ struct Layer {
     hashes: u32,
     /// Its capacity in items.
     most: u64,
+    /// How many different fingerprints a table may have.
+    fingerprints: f64,
 }
 
 impl Layer {
@@ -59,10 +61,11 @@ impl Layer {
             FilterKind::Bloom(Layout::Blocked) => {
                 (fill, BlockedSize::rate_of(self.size, self.hashes, items))
             }
-            FilterKind::Cuckoo => {
+            FilterKind::Cuckoo | FilterKind::KeyedCuckoo => {
                 // The same as in `CuckooFilter::stats`.
                 let load = items as f64 / size;
-                (load, 1.0 - (254.0_f64 / 255.0).powf(2.0 * hashes * load))
+                let right = 1.0 - 1.0 / self.fingerprints;
+                (load, 1.0 - right.powf(2.0 * hashes * load))
             }
         }
     }
@@ -116,24 +119,47 @@ impl<'l> Climb<'l> {
     }
 }
 
+/// A table by its number.
+fn table(parts: &CuckooParts, number: u16) -> Option<Layer> {
+    let (buckets, _) = parts.table(number)?;
+    let slots = buckets.checked_mul(parts.bucket_size.into())?;
+    let (kind, most, fingerprints) = match parts.keyed {
+        None => (FilterKind::Cuckoo, slots, 255.0),
+        Some(keyed) => {
+            // As in `CuckooFilter::capacity`.
+            let most = slots - slots.div_ceil(20);
+            let more = keyed
+                .width_of(number.into())?
+                .get()
+                .checked_sub(keyed.width)?;
+            let first = 2.0_f64.powi(keyed.width.into()) - 1.0;
+            let all = first * 2.0_f64.powi(more.into());
+            (FilterKind::KeyedCuckoo, most, all)
+        }
+    };
+    Some(Layer {
+        kind,
+        size: slots,
+        hashes: parts.bucket_size.into(),
+        most,
+        fingerprints,
+    })
+}
+
 fn layers(parts: &Parts) -> Vec<Layer> {
     let kind = parts.kind();
     let parts = match parts {
         Parts::Bloom(parts) => parts,
         Parts::Cuckoo(parts) => {
-            let slots = (0..parts.tables).filter_map(|number| parts.table(number));
             // Items go into the newest layer first. For the totals the order does not matter.
-            let table = |(_, slots)| Layer {
-                kind,
-                size: slots,
-                hashes: parts.bucket_size.into(),
-                most: slots,
-            };
-            return slots.map(table).collect();
+            return (0..parts.tables)
+                .filter_map(|number| table(parts, number))
+                .collect();
         }
     };
     let layer = |it: &LayerParts| Layer {
         kind,
+        fingerprints: 1.0,
         size: match it.log2_bits {
             0 => it.bits,
             power => 1_u64.checked_shl(power.into()).unwrap_or(it.bits),
@@ -189,15 +215,36 @@ mod tests {
 
     #[test]
     fn a_curve_of_a_cuckoo_filter_goes_through_what_it_is_now() {
-        let mut filter = CuckooFilter::new(1000);
-        for item in 0..500 {
-            filter.insert(&item).unwrap();
+        let keyed = CuckooFilter::builder().capacity(1000).error_rate(0.001);
+        for mut filter in [CuckooFilter::new(1000), keyed.seed(7).build().unwrap()] {
+            for item in 0..500 {
+                filter.insert(&item).unwrap();
+            }
+            let layers = layers(&Parts::Cuckoo(filter.parts()));
+            let (fill, rate) = Climb::new(&layers).to(500);
+            assert_eq!(fill, filter.stats().fill_ratio);
+            assert!((rate - filter.stats().estimated_error_rate).abs() < 1e-12);
         }
-        let layers = layers(&Parts::Cuckoo(filter.parts()));
-        let (fill, rate) = Climb::new(&layers).to(500);
-        assert_eq!(fill, filter.stats().fill_ratio);
-        assert!((rate - filter.stats().estimated_error_rate).abs() < 1e-12);
     }
+
+    /// Also when all tables are full.
+    #[test]
+    fn a_curve_of_a_chosen_error_rate_ends_below_it() {
+        let keyed = CuckooFilter::builder().capacity(1000).error_rate(0.001);
+        let mut filter = keyed.seed(7).build().unwrap();
+        while filter.tables() < 3 {
+            filter.insert(&filter.len()).unwrap();
+        }
+        let curve = curve(&Parts::Cuckoo(filter.parts()));
+        let (items, _, rate) = *curve.last().unwrap();
+        assert_eq!(items, filter.capacity());
+        assert!(
+            (rate / filter.full_error_rate() - 1.0).abs() < 1e-9,
+            "{rate}"
+        );
+        assert!(rate <= 0.001, "{rate}");
+    }
+
     /// A header from outside may claim very many.
     #[test]
     fn a_curve_of_very_many_layers_is_soon_made_and_short() {

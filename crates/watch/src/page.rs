@@ -222,9 +222,10 @@ fn layers(parts: &Parts) -> Vec<Value> {
         }
         Parts::Cuckoo(parts) => {
             let tables = (0..parts.tables).filter_map(|number| parts.table(number));
+            let slots = |buckets: u64| buckets.saturating_mul(parts.bucket_size.into());
             let tables = tables
                 .take(MOST_ROWS)
-                .map(|(_, slots)| json!({"bytes": slots, "capacity": slots}));
+                .map(|(buckets, bytes)| json!({"bytes": bytes, "capacity": slots(buckets)}));
             tables.collect()
         }
     }

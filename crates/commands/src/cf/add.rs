@@ -1,6 +1,6 @@
 //! CF.ADD and CF.ADDNX.
 
-use super::insertion::{REPLAYED, Which, begin, insert_items};
+use super::insertion::{Which, begin, insert_items, replayed};
 use crate::context::LazyContext;
 use crate::error::CommandError;
 use crate::insertion::Insertion;
@@ -45,9 +45,10 @@ fn add_run(
         Err(error) => answers.error(error),
     };
     let answered = insert_items(context, filter, &mut added, items, (which, false), emit);
+    let replayed = replayed(context, filter);
     match run.len() {
-        1 => added.note_request(&REPLAYED, run, 1, changes),
-        _ => added.note(&REPLAYED, run.key(), changes),
+        1 => added.note_request(replayed, run, 1, changes),
+        _ => added.note(replayed, run.key(), changes),
     }
     run.take(answered);
     Ok(())

@@ -8,7 +8,7 @@
 use crate::args::Args;
 use crate::context::LazyContext;
 use crate::error::CommandError;
-use crate::filter::{Filter, FilterKind};
+use crate::filter::{Filter, Parts};
 use crate::format::header::cuckoo as header;
 use crate::number;
 use crate::piece::Piece;
@@ -48,8 +48,10 @@ pub fn scandump(request: &[&[u8]], slot: ReadSlot<'_, Filter>) -> Result<Piece, 
     let position = number::integer(position).filter(|number| *number >= 0);
     let position = position.ok_or(CommandError::InvalidPosition)?;
     let filter = slot.of_family::<CuckooFilter>().required()?;
-    // RedisBloom gives nothing of a filter without items, not even its header.
-    let found = (!filter.is_empty()).then(|| piece_at(filter, position));
+    // RedisBloom gives nothing of a filter without items, not even its header. Clients then read the
+    // parameters from CF.INFO, which does not have all of those of a filter with an error rate.
+    let is_shown = !filter.is_empty() || filter.parts().keyed.is_some();
+    let found = is_shown.then(|| piece_at(filter, position));
     Ok(found.flatten().unwrap_or_else(|| Piece::end(Reply::Null)))
 }
 
@@ -87,11 +89,15 @@ impl<'a> LoadChunk<'a> {
         slot: &mut Slot<'_, CuckooFilter>,
     ) -> Result<(), CommandError> {
         let vacant = slot.vacant()?;
-        if self.data.len() != header::BYTES {
+        if ![header::BYTES, header::KEYED_BYTES].contains(&self.data.len()) {
             return Err(CommandError::InvalidHeader);
         }
         let parts = header::decode(self.data).ok_or(CommandError::CuckooHeader)?;
-        context.check_loaded(FilterKind::Cuckoo, parts.tables.into())?;
+        let kind = Parts::Cuckoo(parts).kind();
+        if context.classic_only && kind.redisbloom_lacks() {
+            return Err(CommandError::redisbloom_lacks(kind));
+        }
+        context.check_loaded(kind, parts.tables.into())?;
         let filter = CuckooFilter::from_parts(&parts, context.max_new_filter_bytes());
         *vacant = Some(filter.map_err(|error| match error {
             CuckooError::OutOfMemory => CommandError::InsufficientMemory,

@@ -69,13 +69,15 @@ pub fn debug(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &
 pub fn stats(_: &LazyContext<'_>, run: &mut Run<'_>, slot: Found<'_>, answers: &mut dyn Answers) {
     describe(STATS, run, slot, answers, |filter| {
         let stats = filter.stats();
+        // RedisBloom's kind has the rate that its tables give when they are full.
+        let asked = stats.error_rate.unwrap_or_else(|| filter.full_error_rate());
         map([
             ("tables", count(filter.tables() as u64)),
             ("slots", count(filter.slots())),
             ("memory", count(filter.memory_usage() as u64)),
             ("items", count(filter.len())),
             ("load", Reply::Double(stats.fill_ratio)),
-            ("error-rate", Reply::Double(filter.full_error_rate())),
+            ("error-rate", Reply::Double(asked)),
             (
                 "expected-error-rate",
                 Reply::Double(stats.estimated_error_rate),

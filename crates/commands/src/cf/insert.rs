@@ -1,6 +1,6 @@
 //! CF.INSERT and CF.INSERTNX: add items, and make the filter with a capacity if it is missing.
 
-use super::insertion::{REPLAYED, Which, begin, insert_items};
+use super::insertion::{Which, begin, insert_items, replayed};
 use crate::args::Args;
 use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
@@ -91,7 +91,7 @@ pub fn insert<const ABSENT: bool>(
         };
         let items = items.iter().copied();
         insert_items(context, filter, &mut added, items, (which, true), emit);
-        added.note(&REPLAYED, insert.key, changes);
+        added.note(replayed(context, filter), insert.key, changes);
         Ok(())
     });
     inserted.unwrap_or_else(|error| answers.error(error));

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::build;
+use super::{build, builder};
 use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
 use crate::format::header;
@@ -22,12 +22,28 @@ pub(super) enum Which {
 }
 
 /// How a log replays an insertion.
-pub(super) static REPLAYED: Replayed = Replayed {
+static REPLAYED: Replayed = Replayed {
     create: b"CF.LOADCHUNK",
     add: b"CF.INSERT",
     before_items: &[b"ITEMS"],
     repeats: true,
 };
+
+/// The same where a replica may have refused the filter, because its version does not know such
+/// filters. Then it must not make another one for the items.
+static REPLAYED_IF_THERE: Replayed = Replayed {
+    before_items: &[b"NOCREATE", b"ITEMS"],
+    repeats: false,
+    ..REPLAYED
+};
+
+/// How a log replays an insertion into this filter.
+pub(super) fn replayed(context: &LazyContext<'_>, filter: &CuckooFilter) -> &'static Replayed {
+    match context.has_replicas && filter.parts().keyed.is_some() {
+        true => &REPLAYED_IF_THERE,
+        false => &REPLAYED,
+    }
+}
 
 /// The filter in the slot. If it is created, with `missing`, `insertion` gets its header.
 ///
@@ -43,7 +59,7 @@ pub(super) fn begin<'s>(
     if u32::try_from(tables).is_ok_and(|tables| tables >= context.cuckoo.max_expansions) {
         return Err(CommandError::MaxExpansions);
     }
-    let (filter, is_new) = slot.filter_or_new(|| build(missing, context))?;
+    let (filter, is_new) = slot.filter_or_new(|| build(builder(missing), context))?;
     if is_new {
         insertion.create(header::cuckoo::encode(&filter.parts()));
     }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::build;
+use super::{build, builder, refusal};
 use crate::args::Args;
 use crate::context::{CuckooDefaults, LazyContext};
 use crate::error::CommandError;
@@ -10,7 +10,7 @@ use crate::format::header;
 use crate::number;
 use crate::run::{Answers, Changes, IgnoredWord, Run};
 use crate::slot::Slot;
-use everbloom::CuckooFilter;
+use everbloom::{CuckooBuilder, CuckooFilter};
 use everbloom_resp::Reply;
 
 pub(crate) const RESERVE: &str = "cf.reserve";
@@ -53,25 +53,39 @@ impl<N: TryFrom<i64> + PartialOrd> Choice<N> {
             return Ok(default);
         };
         // RedisBloom reads past its arguments when there is none behind the word.
-        let text = behind.next_optional().unwrap_or_default();
+        self.number(behind.next_optional().unwrap_or_default())
+    }
+
+    fn number(self, text: &[u8]) -> Result<N, CommandError> {
         number::within(text, &self.range).map_err(|error| error.or(self.syntax, self.outside))
     }
 }
 
+const ERROR_RATE: &[u8] = b"ERROR";
+const SEED: &[u8] = b"SEED";
+
 /// A request that was understood.
 struct Reserve<'a> {
     key: &'a [u8],
-    parameters: CuckooDefaults,
+    filter: CuckooBuilder,
+    /// Whether the filter needs a key for its hash from the host.
+    needs_key: bool,
     /// The first word that says nothing.
     ignored: Option<&'a [u8]>,
 }
 
-fn parse<'a>(mut args: Args<'a>, defaults: &CuckooDefaults) -> Result<Reserve<'a>, CommandError> {
+fn parse<'a>(mut args: Args<'a>, context: &LazyContext<'_>) -> Result<Reserve<'a>, CommandError> {
     if !args.remaining().is_multiple_of(2) {
         return Err(args.wrong_arity());
     }
     let (key, capacity) = (args.next_bytes()?, args.next_bytes()?);
+    let options = args.clone().next_pairs()?;
+    let is_error_rate = |[word, _]: &[&[u8]; 2]| word.eq_ignore_ascii_case(ERROR_RATE);
+    if !context.speaks_redisbloom() && options.iter().any(is_error_rate) {
+        return keyed(key, capacity, options);
+    }
     let capacity = number::integer(capacity).ok_or(CommandError::InsertCapacity)?;
+    let defaults = &context.cuckoo;
     let max_iterations = ITERATIONS.read(&args, defaults.max_iterations)?;
     let bucket_size = BUCKET_SIZE.read(&args, defaults.bucket_size)?;
     let expansion = EXPANSION.read(&args, defaults.expansion)?;
@@ -87,15 +101,62 @@ fn parse<'a>(mut args: Args<'a>, defaults: &CuckooDefaults) -> Result<Reserve<'a
     let known = [ITERATIONS.word, BUCKET_SIZE.word, EXPANSION.word];
     let says_nothing =
         |pair: &&[&[u8]; 2]| !known.iter().any(|it| pair[0].eq_ignore_ascii_case(it));
-    let ignored = args.next_pairs()?.iter().find(says_nothing);
+    let ignored = options.iter().find(says_nothing);
     Ok(Reserve {
         key,
-        parameters,
+        filter: builder(&parameters),
+        needs_key: false,
         ignored: ignored.map(|[word, _]| *word),
     })
 }
 
-/// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
+/// A filter with a chosen error rate. RedisBloom has none, so no word needs to be ignored here.
+fn keyed<'a>(
+    key: &'a [u8],
+    capacity: &[u8],
+    options: &[[&[u8]; 2]],
+) -> Result<Reserve<'a>, CommandError> {
+    let (syntax, range) = (CommandError::InsertCapacity, CommandError::CapacityRange);
+    let capacity = number::capacity(capacity).map_err(|error| error.or(syntax, range))?;
+    let (mut rate, mut seed, mut expansion) = (None, None, None);
+    for [word, text] in options {
+        let is = |known: &[u8]| word.eq_ignore_ascii_case(known);
+        if is(ERROR_RATE) && rate.is_none() {
+            let found = number::error_rate(text);
+            let (syntax, range) = (
+                CommandError::CuckooErrorRateSyntax,
+                CommandError::CuckooErrorRateRange,
+            );
+            rate = Some(found.map_err(|error| error.or(syntax, range))?);
+        } else if is(SEED) && seed.is_none() {
+            let (syntax, range) = (CommandError::SeedSyntax, CommandError::SeedRange);
+            seed = Some(number::seed(text).map_err(|error| error.or(syntax, range))?);
+        } else if is(EXPANSION.word) && expansion.is_none() {
+            expansion = Some(EXPANSION.number(text)?);
+        } else {
+            return Err(CommandError::CuckooErrorRateOptions);
+        }
+    }
+    let mut filter = CuckooFilter::builder().capacity(capacity);
+    if let Some(rate) = rate {
+        filter = filter.error_rate(rate);
+    }
+    if let Some(expansion) = expansion {
+        filter = filter.expansion(expansion);
+    }
+    // A missing seed is replaced when it is known that the filter is made.
+    filter = filter.seed(seed.unwrap_or_default());
+    filter.parts().map_err(refusal)?;
+    Ok(Reserve {
+        key,
+        filter,
+        needs_key: seed.is_none(),
+        ignored: None,
+    })
+}
+
+/// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`, or
+/// `CF.RESERVE key capacity ERROR rate [SEED n] [EXPANSION n]`
 pub fn reserve(
     context: &LazyContext<'_>,
     run: &mut Run<'_>,
@@ -103,15 +164,20 @@ pub fn reserve(
     answers: &mut dyn Answers,
     changes: &mut dyn Changes,
 ) {
-    let parsed = parse(run.next_args(RESERVE), &context.cuckoo);
+    let parsed = parse(run.next_args(RESERVE), context);
     let reserved = parsed.and_then(|reserve| {
         let Reserve {
             key,
-            parameters,
+            mut filter,
+            needs_key,
             ignored,
         } = reserve;
         changes.touch();
-        let filter = slot.vacant()?.insert(build(&parameters, context)?);
+        let vacant = slot.vacant()?;
+        if needs_key {
+            filter = filter.key(context.keys.0());
+        }
+        let filter = vacant.insert(build(filter, context)?);
         if let Some(word) = ignored {
             answers.ignores(IgnoredWord {
                 command: RESERVE,

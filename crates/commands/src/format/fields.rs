@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use everbloom::Span;
 use everbloom::hash::Key;
 use everbloom::host::{Generation, MAX_GENERATIONS, Window};
-use everbloom::redisbloom::{FilterParts, Options};
+use everbloom::redisbloom::{FilterParts, KeyedParts, Options};
 
 /// The name of a field, for an error.
 pub(super) type Name = &'static str;
@@ -119,6 +119,26 @@ pub(super) fn head<F: Fields>(
         window(fields, parts.window.get_or_insert(NO_WINDOW))?;
     }
     Ok(())
+}
+
+/// What a cuckoo filter with a chosen error rate has in addition to other cuckoo filters.
+pub(super) fn keyed<F: Fields>(fields: &mut F, parts: &mut KeyedParts) -> Result<(), F::Error> {
+    let mut key = parts.key.to_bytes();
+    fields.bytes("key", &mut key)?;
+    parts.key = Key::from_bytes(key);
+    fields.double(&mut parts.error_rate)?;
+    fields.number("width", 1, &mut parts.width)?;
+    fields.number("step", 1, &mut parts.step)
+}
+
+/// What [`keyed`] reads into.
+pub(super) fn no_keyed() -> KeyedParts {
+    KeyedParts {
+        key: Key::from_bytes([0; 16]),
+        error_rate: 0.0,
+        width: 0,
+        step: 0,
+    }
 }
 
 /// The parts of a filter that [`head`] is about.

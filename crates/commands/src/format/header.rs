@@ -52,6 +52,9 @@
 //! A transfer as text would damage a header. It would also change the line break or the 0x1a among
 //! the first bytes, so such damage is noticed.
 //!
+//! Cuckoo filters have [other headers](cuckoo), of which ours has the number 3 in the place of the
+//! layout.
+//!
 //! A header of ours is never taken for one of RedisBloom's. Where the classic header has its layer
 //! count, ours has bytes that mean 436 million, so the header would have to be 23 GB long.
 
@@ -65,9 +68,11 @@ use super::fields::{Fields, HEAD_VERSION, head, without_layers};
 
 /// The first bytes of every header of ours. RedisBloom's headers never start with them.
 const MAGIC: [u8; 12] = *b"everbloom\r\n\x1a";
-/// Version 1 and the number of the layout, 16 bits each: the blocked one, and valkey-bloom's.
+/// Version 1 and the number of the layout, 16 bits each: the blocked one, valkey-bloom's, and that
+/// of cuckoo filters with a chosen error rate.
 const BLOCKED: [u8; 4] = [1, 0, 1, 0];
 const VALKEY: [u8; 4] = [1, 0, 2, 0];
+const KEYED_CUCKOO: [u8; 4] = [1, 0, 3, 0];
 
 /// The bytes of a layer in a header of RedisBloom's, and in one of ours.
 const CLASSIC_LAYER_BYTES: usize = 53;

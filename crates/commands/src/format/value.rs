@@ -26,17 +26,14 @@ pub const fn value_type(kind: FilterKind) -> ValueType {
         FilterKind::Bloom(Layout::Blocked) => ("everbloom", 1),
         FilterKind::Valkey => ("bloomfltr", 2),
         FilterKind::Cuckoo => ("MBbloomCF", 4),
+        FilterKind::KeyedCuckoo => ("everblmCF", 1),
     };
     ValueType { name, version }
 }
 
 /// The types of filters of all kinds.
 pub fn value_types() -> impl Iterator<Item = ValueType> {
-    let blooms = [Layout::Classic, Layout::Blocked].map(FilterKind::Bloom);
-    blooms
-        .into_iter()
-        .chain([FilterKind::Valkey, FilterKind::Cuckoo])
-        .map(value_type)
+    FilterKind::ALL.into_iter().map(value_type)
 }
 
 /// Writes a filter as a value of [its kind's type](value_type).
@@ -70,7 +67,7 @@ pub fn save_head<W: FieldWriter>(parts: &Parts, writer: &mut W) -> Result<(), W:
             valkey::head(out, version, parts, &mut layers, &mut first)
         }
         Parts::Bloom(parts) => head(out, HEAD_VERSION, &mut without_layers(parts), &mut layers),
-        Parts::Cuckoo(parts) => cuckoo::head(out, version, &mut { *parts }),
+        Parts::Cuckoo(parts) => cuckoo::head(out, cuckoo::NEWEST, &mut { *parts }),
     }
 }
 
@@ -135,5 +132,6 @@ pub fn load<R: FieldReader>(
         FilterKind::Bloom(layout) => bloom::load(layout, reader, version, limit).map(Filter::Bloom),
         FilterKind::Valkey => valkey::load(reader, version, limit).map(Filter::Bloom),
         FilterKind::Cuckoo => cuckoo::load(reader, version, limit).map(Filter::Cuckoo),
+        FilterKind::KeyedCuckoo => cuckoo::load_keyed(reader, limit).map(Filter::Cuckoo),
     }
 }

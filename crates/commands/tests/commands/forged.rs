@@ -6,7 +6,9 @@ use crate::keyspace::{Keyspace, Value, read};
 use everbloom::Span;
 use everbloom::hash::Key;
 use everbloom::host::{Generation, Window};
-use everbloom::redisbloom::{CuckooParts, FilterParts, LayerParts, Options, ValkeyBloom};
+use everbloom::redisbloom::{
+    CuckooParts, FilterParts, KeyedParts, LayerParts, Options, ValkeyBloom,
+};
 use everbloom::sizing::LayerSize;
 use everbloom_commands::Parts;
 use everbloom_commands::format::header;
@@ -172,6 +174,34 @@ fn cuckoo() -> impl Strategy<Value = CuckooParts> {
             max_kicks,
             expansion,
             keyed: None,
+        },
+    )
+}
+
+/// The parts of a filter with a chosen error rate. Its widths are as good as the rate, or better.
+fn keyed_cuckoo() -> impl Strategy<Value = CuckooParts> {
+    let widths = (
+        select(vec![7_u8, 10, 16, 55, 56]),
+        select(vec![0_u8, 1, 9, 40]),
+    );
+    let rate = select(vec![0.5, 0.13, 1e-9]);
+    (cuckoo(), select(vec![2_u64, 6, 8]), widths, rate).prop_map(
+        |(parts, buckets, (width, step), error_rate)| {
+            let keyed = KeyedParts {
+                key: Key::from_seed(7),
+                error_rate,
+                width,
+                step,
+            };
+            let last = keyed.width_of(usize::from(parts.tables) - 1);
+            CuckooParts {
+                buckets,
+                tables: last.map_or(1, |_| parts.tables),
+                bucket_size: 4,
+                expansion: parts.expansion & !3 | parts.expansion.min(2),
+                keyed: Some(keyed),
+                ..parts
+            }
         },
     )
 }
@@ -404,11 +434,13 @@ proptest! {
 
     #[test]
     fn what_was_taken_is_saved_and_loaded_after_any_command(
-        bloom in bloom(), cuckoo in cuckoo(), filled in select(vec![0_u8, 1, 255]),
+        bloom in bloom(), cuckoo in cuckoo(), keyed in keyed_cuckoo(),
+        filled in select(vec![0_u8, 1, 8, 255]),
         steps in prop::collection::vec(step(), 0..12),
     ) {
         run(&Parts::Bloom(bloom), filled, &steps)?;
         run(&Parts::Cuckoo(cuckoo), filled, &steps)?;
+        run(&Parts::Cuckoo(keyed), filled, &steps)?;
     }
 }
 
@@ -416,11 +448,15 @@ proptest! {
 #[test]
 fn most_forged_filters_are_taken() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut taken = [0; 2];
-    for _ in 0..200 {
-        let parts = bloom().new_tree(&mut runner).unwrap().current();
-        let run = run(&Parts::Bloom(parts), 0, &[]).unwrap();
-        taken = [0, 1].map(|way| taken[way] + usize::from(run[way]));
-    }
-    assert!(taken.iter().all(|taken| *taken > 100), "{taken:?} of 200");
+    let mut current = |kind: BoxedStrategy<Parts>| {
+        let mut taken = [0; 2];
+        for _ in 0..200 {
+            let parts = kind.new_tree(&mut runner).unwrap().current();
+            let run = run(&parts, 0, &[]).unwrap();
+            taken = [0, 1].map(|way| taken[way] + usize::from(run[way]));
+        }
+        assert!(taken.iter().all(|taken| *taken > 100), "{taken:?} of 200");
+    };
+    current(bloom().prop_map(Parts::Bloom).boxed());
+    current(keyed_cuckoo().prop_map(Parts::Cuckoo).boxed());
 }

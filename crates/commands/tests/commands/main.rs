@@ -19,6 +19,7 @@ mod forged;
 mod growth;
 mod hostile;
 mod insert;
+mod keyed_cuckoo;
 mod keyspace;
 mod layout;
 mod model;

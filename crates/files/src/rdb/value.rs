@@ -112,6 +112,7 @@ impl ModuleType {
             }
             FilterKind::Cuckoo => const { type_of(FilterKind::Cuckoo) },
             FilterKind::Valkey => const { type_of(FilterKind::Valkey) },
+            FilterKind::KeyedCuckoo => const { type_of(FilterKind::KeyedCuckoo) },
         }
     }
 

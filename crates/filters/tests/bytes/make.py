@@ -244,10 +244,8 @@ def cuckoo_place(key, item, table):
     return fingerprint, [bucket, upper << shift | (sum ^ bucket) % 2**shift]
 
 
-def write_cuckoo(name, seed, error_rate, width, step, buckets, expansion, tables):
-    """`tables` has the items of each. There are few, so that each finds an empty slot."""
-    numbers = split_mix(seed)
-    key = (next(numbers), next(numbers))
+def cuckoo_arrays(key, width, step, buckets, expansion, tables):
+    """The packed slots of tables. `tables` has the items of each, so few that each finds an empty slot."""
     arrays = []
     for number, items in enumerate(tables):
         more = step + number if number else 0
@@ -261,6 +259,13 @@ def write_cuckoo(name, seed, error_rate, width, step, buckets, expansion, tables
             slots[next(slot for slot in at if slots[slot] == 0)] = fingerprint
         bits = sum(slot << at * (width + more) for at, slot in enumerate(slots))
         arrays.append(bits.to_bytes(size * 4 * (width + more) // 8, "little"))
+    return arrays
+
+
+def write_cuckoo(name, seed, error_rate, width, step, buckets, expansion, tables):
+    numbers = split_mix(seed)
+    key = (next(numbers), next(numbers))
+    arrays = cuckoo_arrays(key, width, step, buckets, expansion, tables)
     padded = [array + bytes(-len(array) % 64) for array in arrays]
     length = 64 * (2 + len(arrays)) + sum(map(len, padded))
     count = sum(map(len, tables))

@@ -13,7 +13,7 @@ use super::ffi::{DefragCtx, Digest, Io, Str, TYPE_METHODS_VERSION, TypeHandle, T
 use super::io::{Defragmenter, Digester, Loader, Rewriter, Saver};
 
 /// How many types the host keeps values under.
-pub(crate) const TYPES: usize = 4;
+pub(crate) const TYPES: usize = 5;
 
 /// The type of the values that keys can hold. The host keeps them under several types of its own,
 /// by what they are.
@@ -65,7 +65,14 @@ pub(crate) fn register<T: DataType>(context: &HostContext<'_>) -> Result<(), &'s
     // A defragmentation moves a value by the start of its block, which is where the host put it
     // only if the host's own alignment is enough.
     const { assert!(align_of::<T>() <= HOST_ALIGN) };
-    let loads = [load::<T, 0>, load::<T, 1>, load::<T, 2>, load::<T, 3>];
+    // As many as there are types, or a type would be left out.
+    let loads: [unsafe extern "C" fn(*mut Io, c_int) -> *mut c_void; TYPES] = [
+        load::<T, 0>,
+        load::<T, 1>,
+        load::<T, 2>,
+        load::<T, 3>,
+        load::<T, 4>,
+    ];
     let types = T::types().into_iter().zip(loads).zip(&HANDLES);
     for (((name, version), rdb_load), place) in types {
         let methods = TypeMethods {

@@ -34,7 +34,14 @@ fn settings() -> &'static [&'static str] {
 }
 
 fn is_ours(kind: &Reply) -> bool {
-    let ours = ["string", "MBbloom--", "everbloom", "MBbloomCF", "bloomfltr"];
+    let ours = [
+        "string",
+        "MBbloom--",
+        "everbloom",
+        "MBbloomCF",
+        "bloomfltr",
+        "everblmCF",
+    ];
     ours.into_iter().any(|ours| *kind == Reply::simple(ours))
 }
 

@@ -7,12 +7,14 @@ use crate::golden::envelope;
 use crate::support::{Client, Host, from_redis_7, set};
 
 /// The layouts, and cuckoo filters; each with the type of its values.
-const KINDS: [(&str, &str); 3] = [
+const KINDS: [(&str, &str); 4] = [
     ("CLASSIC", "MBbloom--"),
     ("BLOCKED SEED 7", "everbloom"),
     (CUCKOO, "MBbloomCF"),
+    (KEYED, "everblmCF"),
 ];
 const CUCKOO: &str = "CUCKOO";
+const KEYED: &str = "KEYED";
 
 /// The type byte and the id of the type, which a value begins with. They stay, or it would not be
 /// for this module to read.
@@ -22,7 +24,19 @@ const HEAD: usize = 10;
 fn values(client: &mut Client, layout: &str) -> Vec<Vec<u8>> {
     client.ok("DEL small grown fixed");
     if layout == CUCKOO {
-        return cuckoo_values(client);
+        return cuckoo_values(
+            client,
+            [
+                "16",
+                "4 BUCKETSIZE 1 EXPANSION 2",
+                "16 BUCKETSIZE 4 EXPANSION 0",
+            ],
+        );
+    }
+    if layout == KEYED {
+        let sizes = ["16", "1", "16 EXPANSION 0"];
+        let sizes = sizes.map(|size| format!("{size} ERROR 0.01 SEED 7"));
+        return cuckoo_values(client, sizes.each_ref().map(String::as_str));
     }
     client.ok(&format!("BF.RESERVE small 0.01 100 LAYOUT {layout}"));
     client.ok("BF.ADD small a");
@@ -38,14 +52,14 @@ fn values(client: &mut Client, layout: &str) -> Vec<Vec<u8>> {
         .to_vec()
 }
 
-fn cuckoo_values(client: &mut Client) -> Vec<Vec<u8>> {
-    client.ok("CF.RESERVE small 16");
+fn cuckoo_values(client: &mut Client, [small, grown, fixed]: [&str; 3]) -> Vec<Vec<u8>> {
+    client.ok(&format!("CF.RESERVE small {small}"));
     client.ok("CF.ADD small a");
-    client.ok("CF.RESERVE grown 4 BUCKETSIZE 1 EXPANSION 2");
+    client.ok(&format!("CF.RESERVE grown {grown}"));
     for i in 0..40 {
         client.ok(&format!("CF.ADD grown {i}"));
     }
-    client.ok("CF.RESERVE fixed 16 BUCKETSIZE 4 EXPANSION 0");
+    client.ok(&format!("CF.RESERVE fixed {fixed}"));
     client.ok("CF.ADD fixed a");
     ["small", "grown", "fixed"]
         .map(|key| value(client, key))
@@ -133,13 +147,15 @@ fn damaged_payloads_are_refused() {
 fn values_of_other_versions_and_types_are_refused() {
     let Some(host) = Host::start(&[]) else { return };
     let mut client = host.client();
-    let [classic, blocked, cuckoo] =
+    let [classic, blocked, cuckoo, keyed] =
         KINDS.map(|(layout, _)| values(&mut client, layout).swap_remove(1));
     for (value, other, kind) in [
         (&classic, &blocked, "MBbloom--"),
         (&blocked, &classic, "everbloom"),
         (&cuckoo, &classic, "MBbloomCF"),
         (&classic, &cuckoo, "MBbloom--"),
+        (&keyed, &cuckoo, "everblmCF"),
+        (&cuckoo, &keyed, "MBbloomCF"),
     ] {
         assert!(offer(&mut client, kind, &envelope(value)));
         let mut newer = value.clone();
@@ -149,9 +165,10 @@ fn values_of_other_versions_and_types_are_refused() {
         let mixed = [&value[..HEAD], &other[HEAD..]].concat();
         assert!(!offer(&mut client, kind, &envelope(&mixed)), "mixed {kind}");
     }
-    let mut unwritten = blocked;
-    unwritten[HEAD - 1] -= 1;
-    assert!(!offer(&mut client, "everbloom", &envelope(&unwritten)));
+    for (mut unwritten, kind) in [(blocked, "everbloom"), (keyed, "everblmCF")] {
+        unwritten[HEAD - 1] -= 1;
+        assert!(!offer(&mut client, kind, &envelope(&unwritten)), "{kind}");
+    }
 }
 
 #[test]
@@ -165,7 +182,10 @@ fn damaged_headers_and_chunks_are_refused() {
     let mut client = host.client();
     for (layout, _) in KINDS {
         values(&mut client, layout);
-        let family = if layout == CUCKOO { "CF" } else { "BF" };
+        let family = match layout {
+            CUCKOO | KEYED => "CF",
+            _ => "BF",
+        };
         check_damaged_headers(&mut client, family);
     }
     assert_eq!(client.line("PING"), Reply::simple("PONG"));
@@ -271,10 +291,9 @@ fn check_stopped_start(file: &[u8], kind: &str) {
     // It ended by itself, with the code of the check of the file that Redis then makes.
     assert!(status.code().is_some(), "{kind}\n{log}");
     assert!(!log.contains("Ready to accept"), "{kind}\n{log}");
-    let family = if kind == "MBbloomCF" {
-        "cuckoo"
-    } else {
-        "Bloom"
+    let family = match kind {
+        "MBbloomCF" | "everblmCF" => "cuckoo",
+        _ => "Bloom",
     };
     let why = format!("no valid {family} filter");
     assert!(log.contains(&why), "{kind}\n{log}");

@@ -23,6 +23,9 @@ pub const CUCKOO: [&str; 4] = [
     "large-cuckoo",
 ];
 
+/// Those with a chosen error rate.
+pub const KEYED: [&str; 4] = ["grown-keyed", "fixed-keyed", "empty-keyed", "large-keyed"];
+
 /// All of them, each with the type that TYPE says.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     let classic = CLASSIC.map(|key| (key, "MBbloom--"));
@@ -30,11 +33,16 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
         .into_iter()
         .chain(BLOCKED.map(|key| (key, "everbloom")))
         .chain(CUCKOO.map(|key| (key, "MBbloomCF")))
+        .chain(KEYED.map(|key| (key, "everblmCF")))
 }
 
 /// How the commands on a filter of this name begin.
 pub fn family(key: &str) -> &'static str {
-    if CUCKOO.contains(&key) { "CF" } else { "BF" }
+    if CUCKOO.contains(&key) || KEYED.contains(&key) {
+        "CF"
+    } else {
+        "BF"
+    }
 }
 
 /// Filters of several kinds, in both layouts: grown, fixed, reserved and empty, with binary items,
@@ -89,8 +97,28 @@ pub fn fill(client: &mut Client) {
 
 /// The same of cuckoo filters: items were moved, tables added, and dropped by compactions.
 fn fill_cuckoo(client: &mut Client) {
-    let [grown, fixed, empty, large] = CUCKOO;
-    client.ok(&format!("CF.RESERVE {grown} 16 EXPANSION 2"));
+    let sizes = [
+        "16 EXPANSION 2",
+        "64 BUCKETSIZE 4 EXPANSION 0",
+        "1000 MAXITERATIONS 7 EXPANSION 3",
+        "20000000",
+    ];
+    fill_cuckoo_as(client, CUCKOO, sizes);
+    let sizes = [
+        "16 ERROR 0.01 SEED 7",
+        "40 ERROR 0.3 SEED 7 EXPANSION 0",
+        "1000 SEED 7 ERROR 1e-9 EXPANSION 3",
+        "10000000 ERROR 0.001 SEED 7",
+    ];
+    fill_cuckoo_as(client, KEYED, sizes);
+}
+
+/// Reserved with these sizes and options.
+fn fill_cuckoo_as(client: &mut Client, names: [&str; 4], sizes: [&str; 4]) {
+    let [grown, fixed, _, large] = names;
+    for (name, size) in names.iter().zip(sizes) {
+        client.ok(&format!("CF.RESERVE {name} {size}"));
+    }
     for i in 0..400 {
         client.ok(&format!("CF.ADD {grown} item:{i}"));
         if i % 3 == 0 {
@@ -98,16 +126,11 @@ fn fill_cuckoo(client: &mut Client) {
         }
     }
     let refused = "Filter is full";
-    client.ok(&format!("CF.RESERVE {fixed} 64 BUCKETSIZE 4 EXPANSION 0"));
     let full = (0..90).filter(|i| {
         let reply = client.line(&format!("CF.ADD {fixed} {i}"));
         reply.as_error().is_some_and(|text| text == refused)
     });
     assert!(full.count() > 25);
-    client.ok(&format!(
-        "CF.RESERVE {empty} 1000 MAXITERATIONS 7 EXPANSION 3"
-    ));
-    client.ok(&format!("CF.RESERVE {large} 20000000"));
     for batch in 0..20 {
         let items = (0..500).map(|i| format!("url/{batch}/{i}"));
         let head = ["CF.INSERT", large, "ITEMS"].map(str::to_owned);
@@ -140,10 +163,11 @@ pub fn answers(client: &mut Client) -> Vec<Reply> {
         let some = format!("BF.MEXISTS {large} url/0/0 url/19/499 url/20/0");
         answers.push(client.ok(&some));
     }
-    let [grown, _, _, large] = CUCKOO;
-    assert_eq!(client.number(&format!("CF.EXISTS {grown} item:399")), 1);
-    answers.push(client.ok(&format!("CF.MEXISTS {grown} item:0 item:1 item:300 no")));
-    answers.push(client.ok(&format!("CF.COUNT {large} url/19/499")));
+    for [grown, _, _, large] in [CUCKOO, KEYED] {
+        assert_eq!(client.number(&format!("CF.EXISTS {grown} item:399")), 1);
+        answers.push(client.ok(&format!("CF.MEXISTS {grown} item:0 item:1 item:300 no")));
+        answers.push(client.ok(&format!("CF.COUNT {large} url/19/499")));
+    }
     answers.push(client.call(&[
         &b"BF.MEXISTS"[..],
         b"bin\r\n\0ary",
@@ -210,6 +234,10 @@ fn a_log_brings_everything_back() {
         client.ok("BF.ADD grown later");
         client.ok("BF.INSERT made-later CAPACITY 7 EXPANSION 3 ITEMS a b c");
         for line in [
+            "CF.DEL grown-keyed item:398",
+            "CF.INSERTNX grown-keyed ITEMS a b a",
+            "CF.COMPACT grown-keyed",
+            "CF.RESERVE keyed-later 10 ERROR 0.01",
             "CF.DEL grown-cuckoo item:398",
             "CF.INSERTNX grown-cuckoo ITEMS a b a",
             "CF.COMPACT grown-cuckoo",

@@ -113,6 +113,11 @@ impl Digest {
                 self.numbers(&[parts.items, parts.removed, parts.buckets]);
                 self.numbers(&[parts.tables, parts.max_kicks, parts.expansion].map(u64::from));
                 self.numbers(&[parts.bucket_size.into()]);
+                if let Some(keyed) = parts.keyed {
+                    self.bytes(&keyed.key.to_bytes());
+                    self.numbers(&[keyed.error_rate.to_bits()]);
+                    self.numbers(&[keyed.width.into(), keyed.step.into()]);
+                }
                 let mut offset = 0;
                 while let Some(table) = filter.stream_chunk(offset, usize::MAX) {
                     self.bytes(&table);
@@ -269,6 +274,17 @@ mod tests {
             "BF.RESERVE f 0.1 10 LAYOUT BLOCKED",
         ] {
             assert_ne!(value(line), blocked, "{line}");
+        }
+        // Also when they are empty, and have as many buckets.
+        let keyed = value("CF.RESERVE f 10 ERROR 0.1 SEED 1");
+        assert_eq!(value("CF.RESERVE f 10 SEED 1 ERROR 0.1"), keyed);
+        for line in [
+            "CF.RESERVE f 10",
+            "CF.RESERVE f 10 ERROR 0.1 SEED 2",
+            "CF.RESERVE f 10 ERROR 0.099 SEED 1",
+            "CF.RESERVE f 10 ERROR 0.01 SEED 1",
+        ] {
+            assert_ne!(value(line), keyed, "{line}");
         }
     }
 

@@ -405,7 +405,9 @@ fn in_pieces(kind: FilterKind) -> &'static str {
         FilterKind::Bloom(_) | FilterKind::Valkey => {
             "BF.SCANDUMP and BF.LOADCHUNK move a filter in pieces"
         }
-        FilterKind::Cuckoo => "CF.SCANDUMP and CF.LOADCHUNK move a filter in pieces",
+        FilterKind::Cuckoo | FilterKind::KeyedCuckoo => {
+            "CF.SCANDUMP and CF.LOADCHUNK move a filter in pieces"
+        }
     }
 }
 

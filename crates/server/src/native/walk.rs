@@ -257,6 +257,8 @@ mod tests {
         assert_eq!(scan_all(&mut bench, " TYPE mbbloom--"), ["f1"]);
         bench.run("BF.RESERVE e1 0.01 10 LAYOUT BLOCKED");
         assert_eq!(scan_all(&mut bench, " TYPE everbloom"), ["e1"]);
+        bench.run("CF.RESERVE d1 10 ERROR 0.01");
+        assert_eq!(scan_all(&mut bench, " TYPE everblmcf"), ["d1"]);
         assert_eq!(scan_all(&mut bench, " type string match b*"), ["b1"]);
         assert!(scan_all(&mut bench, " TYPE list").is_empty());
     }

@@ -214,6 +214,8 @@ fn a_look_up_is_counted_once_whatever_the_size() {
     client.ok("CF.ADD cuckoo x");
     client.ok("CF.RESERVE large 8000000");
     client.ok("CF.ADD large x");
+    client.ok("CF.RESERVE keyed 4000000 ERROR 0.001");
+    client.ok("CF.ADD keyed x");
     for line in [
         "GET a",
         "GET short",
@@ -227,9 +229,12 @@ fn a_look_up_is_counted_once_whatever_the_size() {
         "BF.SCANDUMP small 1",
         "CF.SCANDUMP cuckoo 1",
         "CF.SCANDUMP large 1",
+        "CF.SCANDUMP keyed 1",
+        "DUMP keyed",
         "COPY short c",
         "COPY a d",
         "COPY f g",
+        "COPY keyed h",
     ] {
         let (hits_before, misses) = hits(&mut client);
         client.ok(line);

@@ -199,6 +199,11 @@ fn new_filter(key: u8) -> Value {
         let builder = CuckooFilter::builder().slots(capacity);
         return Value::Filter(builder.build().unwrap().into());
     }
+    // So does one with an error rate.
+    if key == 7 {
+        let builder = CuckooFilter::builder().capacity(10).error_rate(0.01);
+        return Value::Filter(builder.build().unwrap().into());
+    }
     let filter = LayeredFilter::builder()
         .capacity(capacity)
         .layout(layout)

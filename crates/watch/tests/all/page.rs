@@ -66,6 +66,27 @@ fn the_page_asks_for_windows_and_for_what_refuses_items() {
             "{key}"
         );
     }
+    client.ok("CF.RESERVE keyed 1000 ERROR 0.001");
+    client.ok("CF.ADD keyed x");
+    let keyed = json(port, "/filter.json?key=keyed");
+    for (name, fact) in [
+        ("layout", Value::from("keyed-cuckoo")),
+        ("asked", 0.001.into()),
+        ("capacity", 1026.into()),
+        ("room", 1025.into()),
+        ("above", false.into()),
+    ] {
+        assert_eq!(keyed[name], fact, "{name}");
+    }
+    // 1080 slots of 13 bits. The curve ends below the rate.
+    assert_eq!(
+        keyed["parts"],
+        serde_json::json!([{"bytes": 1755, "capacity": 1080}])
+    );
+    let last = keyed["curve"].as_array().unwrap().last().unwrap();
+    assert_eq!(last[0], 1026);
+    assert!(last[2].as_f64().unwrap() < 0.001, "{last}");
+
     client.ok("BF.MADD window a b");
     client.ok("BF.ADVANCE window");
     client.ok("BF.ADD window c");

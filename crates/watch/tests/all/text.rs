@@ -20,6 +20,8 @@ fn busy() -> (Running, u16) {
         "BF.RESERVE window 0.01 1000 WINDOW SECONDS 3600",
         "BF.RESERVE last 0.01 1000 WINDOW ITEMS",
         "CF.ADD cuckoo x",
+        "CF.RESERVE keyed 1000 ERROR 0.001",
+        "CF.ADD keyed x",
         "SET text x EX 100",
     ] {
         client.ok(line);
@@ -100,6 +102,7 @@ fn the_text_keeps_the_rules_of_open_metrics() {
         r#"everbloom_filters_items{layout="blocked"}"#,
         r#"everbloom_filter_room_items{db="0",key="cuckoo",layout="cuckoo"}"#,
         r#"everbloom_filter_error_rate_asked_ratio{db="0",key="classic",layout="classic"}"#,
+        r#"everbloom_filter_error_rate_asked_ratio{db="0",key="keyed",layout="keyed-cuckoo"}"#,
         r#"everbloom_filter_window_seconds{db="0",key="window",layout="blocked"}"#,
         r#"everbloom_filter_next_generation_timestamp_seconds{db="0",key="window",layout="blocked"}"#,
         r#"everbloom_filter_generations{db="0",key="last",layout="blocked"}"#,

@@ -1,4 +1,4 @@
-//! RedisBloom's values of cuckoo filters, with the fields in RedisBloom's order.
+//! Values of cuckoo filters. RedisBloom's have their fields in RedisBloom's order:
 //!
 //! ```text
 //! field                              type      versions
@@ -17,12 +17,19 @@
 //! Version 4 is written, 0 to 4 are read. RedisBloom checks next to nothing when it loads one; here
 //! everything is checked that the header of a dump is checked for, and that each table is as large
 //! as such a header says.
+//!
+//! A value of a filter with a chosen error rate is of another type. Its version 1 has the fields of
+//! version 4, with the fields of the [hash and the rate](keyed) before the tables. A slot has as many
+//! bits as the rate needs, so a table has fewer or more bytes than slots.
 
 use everbloom::CuckooFilter;
 use everbloom::redisbloom::CuckooParts;
 
 use super::fields::{FieldReader, In, TooWide, ValueError};
-use crate::format::fields::Fields;
+use crate::format::fields::{Fields, keyed, no_keyed};
+
+/// The version of [`head`] that is written.
+pub(super) const NEWEST: u32 = 4;
 
 /// A value has the parameters, and the buckets of each table, from this version on.
 const PARAMETERS_SINCE: u32 = 4;
@@ -42,7 +49,10 @@ pub(super) fn head<F: Fields>(
         fields.number("iterations", 2, &mut parts.max_kicks)?;
         fields.number("expansion", 2, &mut parts.expansion)?;
     }
-    Ok(())
+    match &mut parts.keyed {
+        Some(parts) => keyed(fields, parts),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn load<R: FieldReader>(
@@ -50,19 +60,40 @@ pub(super) fn load<R: FieldReader>(
     version: u32,
     limit: u64,
 ) -> Result<CuckooFilter, ValueError<R::Error>> {
-    let mut fields = In(reader, TooWide::Refuse);
-    let mut parts = CuckooParts {
+    let parts = CuckooParts {
         bucket_size: 2,
         max_kicks: 20,
         expansion: 1,
         ..CuckooParts::default()
     };
+    load_as(parts, reader, version, limit)
+}
+
+/// Reads a filter with a chosen error rate.
+pub(super) fn load_keyed<R: FieldReader>(
+    reader: &mut R,
+    limit: u64,
+) -> Result<CuckooFilter, ValueError<R::Error>> {
+    let parts = CuckooParts {
+        keyed: Some(no_keyed()),
+        ..CuckooParts::default()
+    };
+    load_as(parts, reader, NEWEST, limit)
+}
+
+fn load_as<R: FieldReader>(
+    mut parts: CuckooParts,
+    reader: &mut R,
+    version: u32,
+    limit: u64,
+) -> Result<CuckooFilter, ValueError<R::Error>> {
+    let mut fields = In(reader, TooWide::Refuse);
     head(&mut fields, version, &mut parts)?;
     parts.validate(limit)?;
     // Takes memory only for tables that have arrived.
     let mut tables = Vec::new();
     for number in 0..parts.tables {
-        let (buckets, slots) = parts.table(number).ok_or(ValueError::Field("tables"))?;
+        let (buckets, bytes) = parts.table(number).ok_or(ValueError::Field("tables"))?;
         let mut found = buckets;
         if version >= PARAMETERS_SINCE {
             fields.number("buckets", 8, &mut found)?;
@@ -70,7 +101,7 @@ pub(super) fn load<R: FieldReader>(
         if found != buckets {
             return Err(ValueError::Field("buckets"));
         }
-        tables.push(fields.array(number.into(), slots)?);
+        tables.push(fields.array(number.into(), bytes)?);
     }
     Ok(CuckooFilter::from_parts_and_slots(&parts, tables, limit)?)
 }

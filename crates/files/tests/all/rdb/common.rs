@@ -130,6 +130,16 @@ pub fn filter_in(layout: Layout, capacity: u64, items: u64) -> LayeredFilter {
     filter
 }
 
+/// A cuckoo filter with an error rate of 0.1 %, made for so many items, with that many.
+pub fn keyed_cuckoo_of(capacity: u64, items: u64) -> Filter {
+    let builder = CuckooFilter::builder().capacity(capacity).error_rate(0.001);
+    let mut filter = builder.seed(1).build().unwrap();
+    for item in 0..items {
+        filter.insert(&format!("item:{item}")).unwrap();
+    }
+    Filter::Cuckoo(filter)
+}
+
 /// A cuckoo filter that began with so many slots, with that many items.
 pub fn cuckoo_of(capacity: u64, items: u64) -> Filter {
     let mut filter = CuckooFilter::builder().slots(capacity).build().unwrap();

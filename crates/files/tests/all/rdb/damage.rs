@@ -10,7 +10,8 @@ use everbloom_files::rdb::{Fault, RestoreError, WriteOptions, Writer, dump, rest
 use proptest::prelude::*;
 
 use super::common::{
-    Contents, LAYOUTS, cuckoo_of, filter, filter_in, filter_of, read, read_limited, validate,
+    Contents, LAYOUTS, cuckoo_of, filter, filter_in, filter_of, keyed_cuckoo_of, read,
+    read_limited, validate,
 };
 
 fn file(checksum: bool) -> Vec<u8> {
@@ -35,6 +36,8 @@ fn file(checksum: bool) -> Vec<u8> {
         .filter(b"blocked", None, &filter_in(Layout::Blocked, 3, 70).into())
         .unwrap();
     writer.filter(b"cuckoo", None, &cuckoo_of(8, 20)).unwrap();
+    let keyed = keyed_cuckoo_of(8, 40);
+    writer.filter(b"keyed", None, &keyed).unwrap();
     writer.finish().unwrap().0
 }
 
@@ -60,7 +63,7 @@ fn a_truncated_file_says_so() {
             );
             assert_eq!(error.offset, len as u64, "{error}");
         }
-        assert_eq!(read(&file[..]).unwrap().keys.len(), 6);
+        assert_eq!(read(&file[..]).unwrap().keys.len(), 7);
     }
 }
 
@@ -82,7 +85,10 @@ fn a_flipped_bit_is_an_error_or_gives_valid_values() {
 #[test]
 fn a_damaged_payload_is_refused_as_redis_refuses_it() {
     let layouts = LAYOUTS.map(|layout| Filter::from(filter_in(layout, 5, 70)));
-    for filter in layouts.into_iter().chain([cuckoo_of(8, 20)]) {
+    for filter in layouts
+        .into_iter()
+        .chain([cuckoo_of(8, 20), keyed_cuckoo_of(8, 40)])
+    {
         damage(&dump(&Value::Filter(filter), true, usize::MAX).unwrap());
     }
 }
@@ -265,7 +271,10 @@ fn a_compressed_length_that_cannot_be_is_refused_first() {
 #[test]
 fn a_damaged_compressed_filter_is_refused_or_valid() {
     let layouts = LAYOUTS.map(|layout| Filter::from(filter_in(layout, 400_000, 30)));
-    for filter in layouts.into_iter().chain([cuckoo_of(400_000, 30)]) {
+    for filter in layouts
+        .into_iter()
+        .chain([cuckoo_of(400_000, 30), keyed_cuckoo_of(200_000, 30)])
+    {
         let value = Value::Filter(filter);
         let payload = dump(&value, true, usize::MAX).unwrap();
         assert!(payload.len() < 20_000, "it is compressed");

@@ -16,6 +16,7 @@ mod common;
 mod damage;
 mod foreign;
 mod golden;
+mod keyed_cuckoo;
 mod pieces;
 mod redis;
 mod round_trip;

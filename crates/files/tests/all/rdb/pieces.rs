@@ -4,7 +4,9 @@ use everbloom_commands::{Filter, Parts};
 use everbloom_files::rdb::{WriteError, WriteOptions, Writer};
 use proptest::prelude::*;
 
-use super::common::{LAYOUTS, cuckoo_of, filter_in, filter_of, read, text as common_text};
+use super::common::{
+    LAYOUTS, cuckoo_of, filter_in, filter_of, keyed_cuckoo_of, read, text as common_text,
+};
 
 fn writer(options: WriteOptions) -> Writer<Vec<u8>> {
     Writer::new(Vec::new(), options).unwrap()
@@ -42,11 +44,12 @@ proptest! {
         piece in prop_oneof![1..100_usize, 1000..300_000_usize],
         compression: bool,
         checksum: bool,
-        kind in 0..3_usize,
+        kind in 0..4_usize,
     ) {
         let filter = match LAYOUTS.get(kind) {
             Some(layout) => filter_in(*layout, capacity, items).into(),
-            None => cuckoo_of(capacity, items),
+            None if kind == LAYOUTS.len() => cuckoo_of(capacity, items),
+            None => keyed_cuckoo_of(capacity, items),
         };
         let options = WriteOptions { compression, checksum };
         let mut whole = writer(options);

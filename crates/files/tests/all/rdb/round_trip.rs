@@ -5,7 +5,7 @@ use everbloom_files::Value;
 use everbloom_files::rdb::{WriteOptions, Writer, crc64, dump, lzf, restore};
 use proptest::prelude::*;
 
-use super::common::{Contents, Key, LAYOUTS, cuckoo_of, filter_in, read, text};
+use super::common::{Contents, Key, LAYOUTS, cuckoo_of, filter_in, keyed_cuckoo_of, read, text};
 
 fn crc64_bit_by_bit(bytes: &[u8]) -> u64 {
     let mut crc = 0;
@@ -64,6 +64,9 @@ fn values() -> impl Strategy<Value = Value> {
         1 => filters().prop_map(|filter| Value::Filter(filter.into())),
         1 => (2..300_u64, 0..400_u64).prop_map(|(slots, items)| {
             Value::Filter(cuckoo_of(slots, items))
+        }),
+        1 => (2..300_u64, 0..400_u64).prop_map(|(capacity, items)| {
+            Value::Filter(keyed_cuckoo_of(capacity, items))
         }),
     ]
 }

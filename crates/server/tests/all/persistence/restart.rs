@@ -63,6 +63,20 @@ const LINES: &[&str] = &[
     "CF.INSERT full ITEMS foo foo foo foo foo foo",
     "CF.RESERVE cuckoo-large 300000 BUCKETSIZE 4 MAXITERATIONS 500",
     "CF.INSERTNX cuckoo-large ITEMS x y x",
+    "CF.RESERVE keyed 6 ERROR 0.001 SEED 7",
+    "CF.INSERT keyed ITEMS a b c d e f g h i j k l m n o p q r s t u v w x y z",
+    "CF.INSERT keyed ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23",
+    "CF.RESERVE keyed-random 6 ERROR 0.001",
+    "CF.ADD keyed-random x",
+    "CF.DEL keyed a",
+    "CF.DEL keyed nobody",
+    "CF.COMPACT keyed",
+    "CF.ADDNX keyed after",
+    "COPY keyed keyed-copied",
+    "CF.DEL keyed-copied z",
+    "CF.RESERVE keyed-fixed 5 ERROR 0.5 EXPANSION 0 SEED 7",
+    "CF.RESERVE keyed-large 300000 ERROR 0.0001 SEED 7",
+    "CF.INSERTNX keyed-large ITEMS x y x",
     "CONFIG SET cf-bucket-size 4",
     "CONFIG SET cf-max-expansions 100",
     "CF.RESERVE many 8",
@@ -117,6 +131,7 @@ fn fill(client: &mut Client) {
         ("f", &b"restored"[..]),
         ("blocked", b"blocked-restored"),
         ("c", b"cuckoo-restored"),
+        ("keyed", b"keyed-restored"),
     ] {
         let Reply::Bulk(payload) = client.line(&format!("DUMP {from}")) else {
             panic!("a payload")
@@ -192,6 +207,22 @@ fn check(client: &mut Client) {
         assert_eq!(client.line(line), expected, "{db}: {line}");
     }
     client.line("SELECT 0");
+    check_keyed(client);
+}
+
+/// Cuckoo filters with a chosen error rate.
+fn check_keyed(client: &mut Client) {
+    let debug = "bktsize:4 buckets:8 items:49 deletes:0 filters:2 max_iterations:500 expansion:2";
+    for (line, expected) in [
+        ("TYPE keyed", Reply::simple("everblmCF")),
+        ("CF.EXISTS keyed a", Reply::Integer(0)),
+        ("CF.EXISTS keyed z", Reply::Integer(1)),
+        ("CF.EXISTS keyed-copied z", Reply::Integer(0)),
+        ("CF.EXISTS keyed-large y", Reply::Integer(1)),
+        ("CF.DEBUG keyed-restored", Reply::bulk(debug)),
+    ] {
+        assert_eq!(client.line(line), expected, "{line}");
+    }
 }
 
 #[test]
