@@ -241,7 +241,7 @@ fn of_parts(a: &Parts, b: &Parts) -> Option<Difference> {
 fn of_bloom(a: &FilterParts, b: &FilterParts) -> Difference {
     // The key is a secret of its filter.
     let unlike = a.layout() == b.layout() && (a.key, a.valkey) != (b.key, b.valkey);
-    let key = unlike.then(|| ("key of the hash", ["one", "another"].map(str::to_owned)));
+    let key = unlike.then(unlike_keys);
     let parameter = key.or_else(|| first_unlike(of_filter(a), of_filter(b)));
     let (both, generations) = common(a, b);
     let layers = |(a, b): &(Placed, Placed)| (of_layer(a.layer), of_layer(b.layer));
@@ -316,17 +316,13 @@ fn common<'a>(
 }
 
 fn of_cuckoo(a: &CuckooParts, b: &CuckooParts) -> Difference {
-    let parameters = |parts: &CuckooParts| {
-        vec![
-            ("bucket size", parts.bucket_size.to_string()),
-            ("buckets", parts.buckets.to_string()),
-            ("iterations", parts.max_kicks.to_string()),
-            ("expansion", parts.expansion.to_string()),
-        ]
-    };
+    // The key is a secret of its filter.
+    let keys = a.keyed.zip(b.keyed).filter(|(a, b)| a.key != b.key);
+    let key = keys.map(|_| unlike_keys());
+    let parameter = key.or_else(|| first_unlike(of_tables(a), of_tables(b)));
     Difference {
         family: Family::Cuckoo,
-        parameter: first_unlike(parameters(a), parameters(b)),
+        parameter,
         parts: [a.tables.into(), b.tables.into()],
         items: [a.items, b.items],
         counts: (a.removed != b.removed).then_some("the count of deleted items"),
@@ -334,6 +330,31 @@ fn of_cuckoo(a: &CuckooParts, b: &CuckooParts) -> Difference {
         units: [0, 0],
         answers: [0, 0],
     }
+}
+
+fn unlike_keys() -> Parameter {
+    ("key of the hash", ["one", "another"].map(str::to_owned))
+}
+
+/// The parameters of a cuckoo filter.
+fn of_tables(parts: &CuckooParts) -> Parameters {
+    let number = |number: Option<u8>| number.map_or("none".to_owned(), |it| it.to_string());
+    let rate = parts.keyed.map(|keyed| keyed.error_rate.to_string());
+    vec![
+        ("error rate", rate.unwrap_or("none".to_owned())),
+        (
+            "bits of a slot",
+            number(parts.keyed.map(|keyed| keyed.width)),
+        ),
+        (
+            "bits of later slots",
+            number(parts.keyed.map(|keyed| keyed.step)),
+        ),
+        ("bucket size", parts.bucket_size.to_string()),
+        ("buckets", parts.buckets.to_string()),
+        ("iterations", parts.max_kicks.to_string()),
+        ("expansion", parts.expansion.to_string()),
+    ]
 }
 
 type Parameters = Vec<(&'static str, String)>;

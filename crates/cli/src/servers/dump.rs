@@ -61,8 +61,9 @@ impl Header {
         let length = sizes
             .into_iter()
             .try_fold(0_u64, |sum, size| sum.checked_add(size?))?;
-        // CF.SCANDUMP gives nothing of a filter without items. All its slots are empty.
-        let length = if parts.items == 0 { 0 } else { length };
+        // CF.SCANDUMP gives nothing of RedisBloom's filters without items. All their slots are empty.
+        let is_empty = parts.items == 0 && parts.keyed.is_none();
+        let length = if is_empty { 0 } else { length };
         Self::of(cuckoo::encode(&parts), Parts::Cuckoo(parts), 0, length)
     }
 
@@ -117,20 +118,15 @@ impl Header {
         match &self.parts {
             Parts::Bloom(parts) if parts.key.is_some() => Some("it is in the blocked layout"),
             Parts::Bloom(parts) if parts.valkey.is_some() => Some("it came from valkey-bloom"),
+            Parts::Cuckoo(parts) if parts.keyed.is_some() => Some("it has a chosen error rate"),
             _ => None,
         }
     }
 }
 
 /// Prepares the request for the header of a filter.
-///
-/// The header of a cuckoo filter is made from CF.INFO, which has the same numbers, because
-/// CF.SCANDUMP gives none for an empty filter.
 pub(crate) fn ask_for_header(server: &mut Server, key: &[u8], family: Family) {
-    match family {
-        Family::Bloom => server.prepare(&[b"BF.SCANDUMP", key, b"0"]),
-        Family::Cuckoo => server.prepare(&[b"CF.INFO", key]),
-    }
+    server.prepare(&[family.scandump().as_bytes(), key, b"0"]);
 }
 
 /// The answer to `ask_for_header`, which must be the only one to come.
@@ -152,7 +148,18 @@ pub(crate) fn take_header(
             reply => Header::of_bloom(taken(server, family, reply)?.1),
         },
         Family::Cuckoo => {
-            let parts = cuckoo_parts(server.demand("CF.INFO")?);
+            let reply = server.reply()?;
+            let (_, bytes) = taken(server, family, reply)?;
+            // CF.SCANDUMP gives nothing of RedisBloom's filters without items. CF.INFO has the numbers
+            // of their headers.
+            let parts = match bytes.is_empty() {
+                false => cuckoo::decode(&bytes),
+                true => {
+                    server.prepare(&[b"CF.INFO", key]);
+                    server.flush()?;
+                    cuckoo_parts(server.demand("CF.INFO")?)
+                }
+            };
             parts.and_then(Header::of_cuckoo)
         }
     };

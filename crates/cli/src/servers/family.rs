@@ -12,7 +12,7 @@ impl Family {
     pub(crate) fn of_type(name: &[u8]) -> Option<Self> {
         match name {
             b"MBbloom--" | b"everbloom" | b"bloomfltr" => Some(Self::Bloom),
-            b"MBbloomCF" => Some(Self::Cuckoo),
+            b"MBbloomCF" | b"everblmCF" => Some(Self::Cuckoo),
             _ => None,
         }
     }

@@ -22,6 +22,12 @@ fn servers_that_differ() -> (Server, Server) {
     b.ok("BF.RESERVE blocked 0.01 1000 LAYOUT BLOCKED");
     a.ok("CF.RESERVE sizes 1000 BUCKETSIZE 4");
     b.ok("CF.RESERVE sizes 1000");
+    a.ok("CF.RESERVE rate 1000 ERROR 0.01 SEED 7");
+    b.ok("CF.RESERVE rate 1000 ERROR 0.001 SEED 7");
+    a.ok("CF.RESERVE keyed 1000 ERROR 0.01");
+    b.ok("CF.RESERVE keyed 1000 ERROR 0.01");
+    a.ok("CF.RESERVE kind 1000 ERROR 0.01");
+    b.ok("CF.RESERVE kind 1000");
     a.ok("BF.ADD family x");
     b.ok("CF.ADD family x");
     // The same items, in another order, and one that came and went.
@@ -73,17 +79,14 @@ fn differences() {
     assert_code(&outcome, 1);
     let (here, there) = (url(old.port), url(new.port));
     let mut lines: Vec<&str> = outcome.stdout.lines().collect();
-    let last = lines.pop().unwrap();
-    assert_eq!(
-        last,
-        "2 equal, 8 different, 3 only at the old server, 2 only at the new one"
-    );
+    let last = "2 equal, 11 different, 3 only at the old server, 2 only at the new one";
+    assert_eq!(lines.pop(), Some(last));
     let found: BTreeMap<&str, &str> = lines
         .iter()
         .map(|line| line.split_once(": ").unwrap())
         .collect();
     // One name has two lines.
-    assert_eq!((lines.len(), found.len()), (13, 12), "{found:?}");
+    assert_eq!((lines.len(), found.len()), (16, 15), "{found:?}");
     let moved = found["\"moved\""];
     let parts = [
         "the count of deleted items; 1 fingerprint at ",
@@ -118,6 +121,18 @@ fn differences() {
             "\"sizes\"",
             format!("bucket size 4 at {here}, 2 at {there}"),
         ),
+        (
+            "\"rate\"",
+            format!("error rate 0.01 at {here}, 0.001 at {there}"),
+        ),
+        (
+            "\"keyed\"",
+            format!("key of the hash one at {here}, another at {there}"),
+        ),
+        (
+            "\"kind\"",
+            format!("error rate 0.01 at {here}, none at {there}"),
+        ),
         ("\"deleted\"", "the count of deleted items".to_owned()),
         ("\"old\"", format!("missing at {there}")),
         (
@@ -137,7 +152,7 @@ fn differences_as_json() {
     assert_code(&json, 1);
     let json: Json = serde_json::from_str(&json.stdout).unwrap();
     let found = json["differences"].as_array().unwrap();
-    assert_eq!(found.len(), 13);
+    assert_eq!(found.len(), 16);
     assert_eq!((&json["equal"], &json["only_old"]), (&2.into(), &3.into()));
     let moved = found.iter().find(|one| one["key"] == "moved").unwrap();
     assert_eq!(moved["fingerprints"], serde_json::json!([1, 1]));
@@ -152,6 +167,6 @@ fn differences_as_json() {
     let json: Json = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (&json["differences"], &json["equal"]),
-        (&Json::Array(vec![]), &13.into())
+        (&Json::Array(vec![]), &16.into())
     );
 }

@@ -114,18 +114,27 @@ fn fill(client: &mut Client) {
     client.ok("CF.ADD cuckoo item");
     client.ok("CF.RESERVE tables 64 BUCKETSIZE 4 EXPANSION 2 MAXITERATIONS 7");
     client.ok("CF.RESERVE hollow 100 BUCKETSIZE 1 EXPANSION 0");
+    client.ok("CF.RESERVE keyed 64 ERROR 0.001");
+    client.ok("CF.RESERVE hollow-keyed 100 ERROR 0.01 SEED 7 EXPANSION 0");
     // Two pieces in one table.
     client.ok("CF.RESERVE wide 30000000");
-    for (key, count) in [("tables", 3000), ("wide", 9)] {
+    client.ok("CF.RESERVE wide-keyed 15000000 ERROR 0.001");
+    for (key, count) in [
+        ("tables", 3000),
+        ("keyed", 3000),
+        ("wide", 9),
+        ("wide-keyed", 9),
+    ] {
         insert(client, key, 0..count);
     }
     client.ok("CF.DEL tables item:7");
+    client.ok("CF.DEL keyed item:7");
     client.ok("BF.ADD short item");
     client.ok("PEXPIRE short 1000000");
     client.ok("SET text value");
 }
 
-const FILLED: usize = 16;
+const FILLED: usize = 19;
 
 /// What a client sees of a key.
 fn seen(client: &mut Client, key: &[u8]) -> Vec<Reply> {
