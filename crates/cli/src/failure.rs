@@ -83,7 +83,7 @@ impl Failure {
             InsertError::CannotGrow => {
                 "the filter must grow, and cannot keep its error rate then".to_owned()
             }
-            InsertError::Full => error.to_string(),
+            InsertError::Full | InsertError::Copies => error.to_string(),
         })
     }
 

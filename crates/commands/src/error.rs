@@ -217,6 +217,9 @@ pub enum CommandError {
     /// CF.ADD: a filter that may not grow has no room for the item.
     #[error("Filter is full")]
     CuckooFull,
+    /// CF.ADD: a filter with an error rate does not grow for one more copy of the item.
+    #[error("ERR A table that is nearly empty has no room for one more copy of the item")]
+    CuckooCopies,
     /// CF.ADD: there is no memory for another table.
     #[error("ERR Insufficient memory")]
     CuckooCannotGrow,

@@ -116,6 +116,9 @@ pub enum InsertError {
         /// The bytes it would need.
         bytes: u64,
     },
+    /// A cuckoo filter with a chosen error rate has no room for one more copy of an item that it
+    /// has, and does not grow for copies while less than an eighth of its newest table is in use.
+    Copies,
 }
 
 messages! {
@@ -123,6 +126,7 @@ messages! {
         Full => "the filter is full";
         CannotGrow => "the filter cannot grow";
         OutOfMemory { bytes } => "no memory for the {bytes} bytes by which the filter must grow";
+        Copies => "a table that is nearly empty has no room for one more copy of the item";
     }
 }
 

@@ -128,6 +128,7 @@ fn allowed(context: &LazyContext<'_>, filter: &CuckooFilter, had: u64) -> u64 {
 fn refusal(error: InsertError) -> CommandError {
     match error {
         InsertError::Full => CommandError::CuckooFull,
+        InsertError::Copies => CommandError::CuckooCopies,
         InsertError::CannotGrow | InsertError::OutOfMemory { .. } => CommandError::CuckooCannotGrow,
     }
 }

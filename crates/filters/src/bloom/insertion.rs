@@ -296,7 +296,9 @@ impl<W: MaybeWindow> LayeredFilter<W> {
         match inserted {
             Ok(()) => {}
             Err(InsertError::OutOfMemory { bytes }) => memory::out_of_memory(bytes),
-            Err(InsertError::Full | InsertError::CannotGrow) => self.insert_into_newest(pair),
+            Err(InsertError::Full | InsertError::CannotGrow | InsertError::Copies) => {
+                self.insert_into_newest(pair)
+            }
         }
         Ok(())
     }

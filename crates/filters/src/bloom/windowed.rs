@@ -86,7 +86,9 @@ impl WindowedBloomFilter {
             Ok(_) => {}
             Err(InsertError::OutOfMemory { bytes }) => out_of_memory(bytes),
             // There is no size for another generation, so this one goes on.
-            Err(InsertError::Full | InsertError::CannotGrow) => self.0.prolong(now),
+            Err(InsertError::Full | InsertError::CannotGrow | InsertError::Copies) => {
+                self.0.prolong(now)
+            }
         }
         self.0.insert(item)
     }

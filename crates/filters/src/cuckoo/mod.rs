@@ -87,9 +87,11 @@ pub(crate) const MAX_TABLES: usize = u16::MAX as usize;
 /// - **Remove only what was inserted.** If an item was never inserted but the filter finds it, it
 ///   shares its fingerprint and bucket with another item. Removing it removes that other item,
 ///   which lookups then miss. This is the only way in which a filter misses an item.
-/// - **An item inserted again is stored again.** A table holds at most 2b copies of an item in
-///   buckets of size b, 8 with an error rate. One more makes the filter grow by a table, even when
-///   all other buckets are empty, and each lookup then reads two more buckets.
+/// - **An item inserted again is stored again**, and is there until it was removed as often. A table
+///   holds at most 2b copies of an item in buckets of size b, 8 with an error rate. One more makes
+///   the filter grow by a table, and each lookup then reads two more buckets. With an error rate the
+///   newest table must be used to an eighth for that; else the copy is refused with
+///   [`InsertError::Copies`]. Items that the table does not have are still taken.
 ///   [`insert_if_absent`](Self::insert_if_absent) keeps one copy only. Copies fill the buckets
 ///   unevenly, too: when every item is there twice, a table takes 92 % of its capacity.
 /// - **A filter that grows takes more memory.** It keeps its error rate by longer fingerprints: at
@@ -415,6 +417,7 @@ impl CuckooFilter {
         max_table_bytes: u64,
     ) -> Result<(), InsertError> {
         if !self.put::<S>(place) {
+            self.check_copies(place)?;
             let number = self.grow(max_table_bytes)?;
             let capture = &mut self.capture;
             // All slots of a new table are empty.
@@ -439,6 +442,21 @@ impl CuckooFilter {
         let watch = &mut Watch { capture, number };
         let newest = self.tables.last_mut();
         newest.is_some_and(|table| S::kick(table, place, self.max_kicks, watch))
+    }
+
+    /// Refuses one more copy of an item that the newest table has, while less than an eighth of that
+    /// table is in use. Else a few copies would be enough for each next table, which is larger than
+    /// all before it.
+    #[cold]
+    fn check_copies(&self, place: Place) -> Result<(), InsertError> {
+        let Some(newest) = self.tables.last().filter(|_| self.keyed.is_some()) else {
+            return Ok(());
+        };
+        let is_nearly_empty = newest.used < newest.capacity() / 8;
+        match is_nearly_empty && self.expansion > 0 && newest.count::<Packed>(place) > 0 {
+            true => Err(InsertError::Copies),
+            false => Ok(()),
+        }
     }
 
     /// Appends a table; its number.

@@ -97,8 +97,7 @@ impl Scheme for Packed {
     }
 
     fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {
-        let end = usize::try_from(table.len()).ok()?;
-        let at = (from..end).find(|at| Self::get(table, *at) != 0)?;
+        let at = Self::first_used(table, from)?;
         let packing = packing(table);
         // Only slots from outside have less.
         let number = Self::get(table, at).saturating_sub(1 << packing.more);
@@ -148,6 +147,29 @@ impl Scheme for Packed {
 }
 
 impl Packed {
+    /// The first slot from this one on that is not empty. Passes over zeros in steps of 8 bytes, as
+    /// a table may have few fingerprints.
+    fn first_used(table: &Table, from: usize) -> Option<usize> {
+        let width = usize::from(packing(table).width.get());
+        let mut at = from;
+        loop {
+            #[cfg(test)]
+            super::table::LOOKED.set(super::table::LOOKED.get() + 1);
+            let start = at * width / 8;
+            let rest = table.slots.get(start..)?;
+            let zeros = rest.chunks_exact(8).take_while(|chunk| **chunk == [0; 8]);
+            let zeros = 8 * zeros.count();
+            let byte = rest.iter().skip(zeros).position(|byte| *byte != 0)? + zeros + start;
+            // The slots of which a bit lies in the byte; the first may be one before `from`.
+            let end = (8 * byte + 8).div_ceil(width);
+            let mut slots = at.max(8 * byte / width)..end;
+            if let Some(used) = slots.find(|slot| Self::get(table, *slot) != 0) {
+                return Some(used);
+            }
+            at = end;
+        }
+    }
+
     /// The slots in use of which a bit lies in these bytes.
     pub(super) fn used_in(table: &Table, part: &Range<usize>) -> u64 {
         let width = bits(table);
@@ -392,6 +414,10 @@ mod tests {
                     let at = four.iter().position(|slot| *slot == value).map(|at| 4 * bucket + at);
                     prop_assert_eq!(Packed::find(table, bucket as u64, value), at);
                 }
+            }
+            for from in 0..9 {
+                let next = (from..8).find(|at| slots[*at] != 0);
+                prop_assert_eq!(Packed::next_used(table, from).map(|(at, _)| at), next);
             }
             let used = slots.iter().filter(|slot| **slot != 0).count() as u64;
             prop_assert_eq!(Packed::used_in(table, &(0..table.slots.len())), used);

@@ -107,7 +107,10 @@ impl CuckooFilter {
     fn unite<S: Scheme>(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
         for (number, table) in other.tables.iter().enumerate() {
             let mut from = 0;
-            while let Some((at, place)) = S::next_used(table, from) {
+            for _ in 0..table.used {
+                let Some((at, place)) = S::next_used(table, from) else {
+                    break;
+                };
                 let capture = &mut self.capture;
                 let tables = self.tables.iter_mut().enumerate().take(number + 1);
                 let is_placed = tables.rev().any(|(number, table)| {
@@ -128,6 +131,6 @@ impl CuckooFilter {
 fn refusal(error: InsertError) -> UnionError {
     match error {
         InsertError::OutOfMemory { .. } => UnionError::OutOfMemory,
-        InsertError::Full | InsertError::CannotGrow => UnionError::Room,
+        InsertError::Full | InsertError::CannotGrow | InsertError::Copies => UnionError::Room,
     }
 }

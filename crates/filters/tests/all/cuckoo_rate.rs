@@ -101,19 +101,66 @@ fn no_filter_grows_before_its_capacity() {
 #[test]
 fn an_item_is_found_as_often_as_it_was_inserted() {
     let mut filter = filter(1000, 0.001, 2, 1);
-    for _ in 0..20 {
-        filter.insert("a").unwrap();
+    let mut copies = 0;
+    // A table holds 8 copies, and one of which an eighth is in use is followed by another.
+    for others in [0..0, 0..600, 600..2000] {
+        others.for_each(|item| filter.insert(&item).unwrap());
+        while filter.insert("a").is_ok() {
+            copies += 1;
+        }
     }
     assert_eq!(
         (filter.count("a"), filter.count("b"), filter.tables()),
-        (20, 0, 3)
+        (copies, 0, 3)
     );
-    for left in (0..20).rev() {
+    assert_eq!(copies, 24);
+    for left in (0..copies).rev() {
         assert!(filter.remove("a"));
         assert_eq!(filter.count("a"), left);
     }
     assert!(!filter.remove("a"));
+    assert!((0..2000).all(|item| filter.contains(&item)));
+    (0..2000).for_each(|item| assert!(filter.remove(&item)));
     assert_eq!((filter.len(), filter.used(), filter.tables()), (0, 0, 1));
+}
+
+/// Copies alone would double the memory eight at a time.
+#[test]
+fn copies_of_few_items_do_not_make_a_filter_grow() {
+    for (capacity, expansion, tables) in [(1, 2, 3), (1000, 2, 1), (1000, 32768, 1)] {
+        let mut filter = filter(capacity, 0.01, expansion, 1);
+        let mut copies = 0;
+        for _ in 0..200 {
+            let before = filter.clone();
+            match filter.insert("a") {
+                Ok(()) => copies += 1,
+                Err(error) => {
+                    assert_eq!(error, InsertError::Copies);
+                    assert!(filter == before);
+                }
+            }
+        }
+        assert_eq!((copies, filter.tables()), (8 * tables as u64, tables));
+        assert_eq!(filter.insert_if_absent("a"), Ok(false));
+        // Other items are taken.
+        assert_eq!(filter.insert("b"), Ok(()));
+        for left in (0..copies).rev() {
+            assert!(filter.remove("a"));
+            assert_eq!(filter.count("a"), left);
+        }
+        assert!(!filter.remove("a") && filter.contains("b"));
+    }
+    // An eighth of a table pays for the next one.
+    let mut filter = filter(1000, 0.01, 2, 1);
+    let mut items = 0_u64;
+    while filter.slots() < 1 << 20 {
+        let copies = (0..20).take_while(|_| filter.insert(&items).is_ok());
+        assert!(copies.count() >= 1, "{items}");
+        items += 1;
+        let (slots, used) = (filter.slots(), filter.used());
+        assert!(filter.tables() == 1 || slots < 32 * used, "{slots} {used}");
+    }
+    assert!((0..items).all(|item| filter.contains(&item)));
 }
 
 #[test]
@@ -204,6 +251,10 @@ proptest! {
             match step {
                 Step::Insert(item) => {
                     if let Err(error) = filter.insert(&item) {
+                        if error == InsertError::Copies {
+                            prop_assert!(filter.count(&item) > 0);
+                            continue;
+                        }
                         // The next table would need more than 56 bits a fingerprint.
                         prop_assert_eq!(error, InsertError::CannotGrow);
                         prop_assert_eq!(filter.parts().table(filter.tables() as u16), None);
