@@ -41,7 +41,9 @@ pub(crate) fn cuckoo(error: CuckooError) -> PyErr {
 
 pub(crate) fn insert(error: InsertError) -> PyErr {
     match error {
-        InsertError::Full | InsertError::CannotGrow | InsertError::Copies => PyValueError::new_err(error.to_string()),
+        InsertError::Full | InsertError::CannotGrow | InsertError::Copies => {
+            PyValueError::new_err(error.to_string())
+        }
         InsertError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
     }
 }

@@ -173,7 +173,8 @@ pub enum CuckooError {
     /// A filter with a chosen error rate needs a key or a seed where no system provides random
     /// numbers.
     NoKey,
-    /// There is no table, or there are several although the expansion is 0.
+    /// There is no table, or there are several although the expansion is 0, or so many that the
+    /// fingerprints of the last one would have more than 56 bits.
     Tables,
     /// The number of slots of a table does not match its buckets.
     Slots {
@@ -202,7 +203,9 @@ messages! {
             "an error rate goes with a capacity; it leaves no slots, bucket size or kicks to choose";
         UnexpectedKey => "a key or a seed is for cuckoo filters with an error rate";
         NoKey => "a cuckoo filter with an error rate needs a key or a seed";
-        Tables => "a filter has one table, or several when it grows";
+        Tables =>
+            "a filter has one table, or several when it grows: with an error rate only as many as \
+             have fingerprints of 56 bits or less";
         Slots { table } => "table {table}: the slots are not as many as its buckets have";
         TooLarge { limit } => "the tables are larger than {limit} bytes";
         OutOfMemory => "no memory for the tables";

@@ -57,7 +57,9 @@ impl CuckooFilter {
     }
 
     /// The most slots in use that its tables allow: all of them, or with a chosen error rate 19 of
-    /// 20. Without removals, a filter of one table takes as many items before it grows.
+    /// 20. No filter takes more items before it grows. With a chosen error rate it takes at least
+    /// those of the [builder's capacity](crate::CuckooBuilder::capacity), if all are different; of
+    /// the slots beyond, which are there for chance, a small filter may leave some unused.
     ///
     /// ```
     /// # use everbloom::CuckooFilter;

@@ -22,8 +22,8 @@
 
 use core::f64::consts::LN_2;
 
-use super::CuckooFilter;
 use super::table::Table;
+use super::{CuckooFilter, MAX_TABLES};
 use crate::math::{exp, ln, powf, whole};
 
 /// The mean load at which a filter of one table grows, for the bucket sizes 1, 2, 4 and 8 with 5,
@@ -73,7 +73,7 @@ const STEPS: u32 = 128;
 
 impl CuckooFilter {
     /// The expected number of further items until the filter grows by a table; `None` if it does
-    /// not grow. An expected value: one filter may take a tenth more or less, and a large one with
+    /// not grow, or has as many tables as it can have. An expected value: one filter may take a tenth more or less, and a large one with
     /// a bucket size of 1 or 2 a quarter. Takes time linear in the number of tables.
     ///
     /// It assumes that all items are different. An item that is inserted repeatedly makes the
@@ -93,7 +93,8 @@ impl CuckooFilter {
     /// ```
     #[must_use]
     pub fn expected_until_growth(&self) -> Option<u64> {
-        if self.expansion == 0 {
+        let is_growing = self.expansion > 0 && self.tables.len() < MAX_TABLES;
+        if !is_growing || self.parts().shape(self.tables.len()).is_none() {
             return None;
         }
         let (newest, older) = self.tables.split_last()?;

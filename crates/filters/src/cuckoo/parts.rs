@@ -100,6 +100,12 @@ impl CuckooParts {
         ])?;
         if let Some(keyed) = &self.keyed {
             keyed.validate(is_growing)?;
+            if keyed
+                .width_of(usize::from(self.tables.saturating_sub(1)))
+                .is_none()
+            {
+                return Err(CuckooError::Tables);
+            }
             if is_growing && !self.expansion.is_power_of_two() {
                 return Err(CuckooError::Expansion);
             }

@@ -29,7 +29,8 @@ impl CuckooFilter {
     ///
     /// A fingerprint of the other filter does not say what a longer one would be. So it goes to the
     /// table that has its number here, or to an older one, and the filter grows only to as many
-    /// tables as the other one has. Make both filters for all items together.
+    /// tables as the other one has. When both filters have grown, their first tables are full, and
+    /// the union is nearly always refused. Make both filters for all items together.
     ///
     /// ```
     /// use everbloom::{CuckooFilter, UnionError};
@@ -51,16 +52,28 @@ impl CuckooFilter {
     /// no memory. No item was added then.
     pub fn union(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
         self.check_parameters(other)?;
-        let (mut attempt, mut grown) = (self.copied()?, Ok(()));
+        let mut attempt = self.copied()?;
         for filter in [&mut attempt, self] {
-            while filter.tables.len() < other.tables.len() && grown.is_ok() {
-                grown = filter.grow(u64::MAX).map(|_| ());
-            }
-            grown.map_err(refusal)?;
+            filter.grow_to(other.tables.len())?;
             // Where the attempt found room, the filter does.
             match filter.keyed {
                 None => filter.unite::<Bytes>(other)?,
                 Some(_) => filter.unite::<Packed>(other)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Grows to so many tables, or not at all.
+    fn grow_to(&mut self, tables: usize) -> Result<(), UnionError> {
+        let own = self.tables.len();
+        while self.tables.len() < tables {
+            if let Err(error) = self.grow(u64::MAX) {
+                // Nobody who reads the filter knows of the new tables.
+                while self.tables.len() > own {
+                    self.tables.pop();
+                }
+                return Err(refusal(error));
             }
         }
         Ok(())
@@ -132,5 +145,20 @@ fn refusal(error: InsertError) -> UnionError {
     match error {
         InsertError::OutOfMemory { .. } => UnionError::OutOfMemory,
         InsertError::Full | InsertError::CannotGrow | InsertError::Copies => UnionError::Room,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_cannot_grow_enough_does_not_grow() {
+        let builder = CuckooFilter::builder().capacity(1).error_rate(0.01).seed(1);
+        let mut filter = builder.expansion(1).build().unwrap();
+        assert_eq!(filter.grow_to(46), Err(UnionError::Room));
+        assert_eq!(filter.tables(), 1);
+        assert_eq!(filter.grow_to(45), Ok(()));
+        assert_eq!(filter.tables(), 45);
     }
 }

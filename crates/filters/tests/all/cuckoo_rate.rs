@@ -164,6 +164,18 @@ fn copies_of_few_items_do_not_make_a_filter_grow() {
 }
 
 #[test]
+fn no_filter_takes_more_than_its_tables_allow() {
+    for (capacity, seed) in [(1, 50), (10, 50), (100, 50), (3000, 5)] {
+        for seed in 0..seed {
+            let mut filter = filter(capacity, 0.01, 0, seed);
+            let refused = (0..).find_map(|item| filter.insert(&item).err());
+            assert_eq!(refused, Some(InsertError::Full));
+            assert!((capacity..=filter.capacity()).contains(&filter.len()));
+        }
+    }
+}
+
+#[test]
 fn a_filter_without_growth_is_full_at_its_capacity() {
     let mut filter = filter(1000, 0.001, 0, 1);
     let capacity = filter.capacity();
@@ -400,8 +412,7 @@ fn parts_that_no_filter_has_are_refused() {
     // Table 45 would need 10 + 2 + 45 bits.
     let mut long = good;
     (long.buckets, long.expansion, long.tables) = (2, 1, 46);
-    let refused = Err(CuckooError::TooLarge { limit: u64::MAX });
-    assert_eq!(long.validate(u64::MAX), refused);
+    assert_eq!(long.validate(u64::MAX), Err(CuckooError::Tables));
     long.tables = 45;
     assert_eq!(long.validate(u64::MAX), Ok(()));
 }
@@ -411,6 +422,7 @@ fn a_filter_of_the_widest_fingerprints_grows_no_more() {
     let mut parts = filter(1, 0.01, 1, 1).parts();
     (parts.buckets, parts.tables) = (2, 45);
     let mut filter = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
+    assert_eq!(filter.expected_until_growth(), None);
     let refused = (0..10_000).find_map(|item| filter.insert(&item).err());
     assert_eq!(refused, Some(InsertError::CannotGrow));
     assert!((0..filter.len()).all(|item| filter.contains(&item)));
@@ -440,6 +452,20 @@ fn two_filters_of_half_the_items_are_one_of_all() {
         let (share, deviation) = measured(&one, 0.001, 1_000_000);
         assert!(share < 0.001 + 4.0 * deviation, "{share}");
     }
+}
+
+/// The second table of the other filter needs one here, too, but the first one finds no room.
+#[test]
+fn a_union_without_room_leaves_the_filter_as_it_was() {
+    let mut one = filter(500, 0.001, 2, 7);
+    let mut other = one.empty_like().unwrap();
+    (0..500).for_each(|item| one.insert(&item).unwrap());
+    (0..1000).for_each(|item| other.insert(&item).unwrap());
+    assert_eq!((one.tables(), other.tables()), (1, 2));
+    one.begin_capture(1, 0..one.stream_len());
+    let before = one.clone();
+    assert_eq!(one.union(&other), Err(UnionError::Room));
+    assert!(one == before);
 }
 
 #[test]
