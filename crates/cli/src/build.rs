@@ -258,14 +258,21 @@ fn given(args: &Args, file: &mut FilterFile) -> Result<(Option<Writable>, Select
 
 /// No filter is written, because it took not all records.
 fn unwritten(error: InsertError) -> Failure {
-    if error == InsertError::Full {
-        return Failure::other(
+    match error {
+        InsertError::Full => Failure::other(
             "the filter has no more room, and no filter was written; give a larger --capacity, or \
-             --growing. A deletable filter has a record as often as the input, and at most 8 times \
-             in a table: if there are repeats, leave them out with `sort -u`",
-        );
+             --growing. A deletable filter has a record as often as the input, and at most 8 \
+             times in a table: if there are repeats, leave them out with `sort -u`",
+        ),
+        InsertError::Copies => Failure::other(
+            "the filter has no room for one more copy of a record, and no filter was written; \
+             leave repeats out with `sort -u`",
+        ),
+        error => {
+            let next = ", and no filter was written; give a larger --capacity";
+            Failure::ungrown(error).then(next)
+        }
     }
-    Failure::ungrown(error).then(", and no filter was written; give a larger --capacity")
 }
 
 /// A filter of DCSO's has neither a layout nor a key, does not grow, and remembers nothing of its

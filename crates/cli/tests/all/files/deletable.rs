@@ -125,6 +125,10 @@ fn a_full_one_is_refused_or_grows() {
     refused(&everbloom(&folder, &small), &words);
     let repeats = [&BUILD[..], &["-c", "1000", "f.bloom", "repeated"]].concat();
     refused(&everbloom(&folder, &repeats), &["sort -u"]);
+    // Nor does a filter that grows become huge for the copies of one record.
+    let copies = [&BUILD[..], &["--growing", "-c", "1000", "f.bloom"]].concat();
+    let words = ["one more copy", "no filter was written", "sort -u"];
+    refused(&with_input(&folder, &copies, "a\n".repeat(100)), &words);
     assert!(!folder.join("f.bloom").exists());
     let growing = ["-q", "--growing", "-c", "500", "f.bloom", "in"];
     everbloom(&folder, &[&BUILD[..], &growing].concat()).success();
