@@ -161,6 +161,10 @@ enum Request {
     Exec(Vec<Op>),
 }
 
+fn switches_log(op: &Op) -> bool {
+    matches!(op, Op::Config("appendonly", _))
+}
+
 impl Request {
     fn transaction(ops: Vec<Op>) -> Vec<Request> {
         let mut requests = vec![Request::Queued(vec![b"MULTI".to_vec()])];
@@ -393,8 +397,7 @@ impl World {
 
     /// A log that is switched off without one of its files is never whole again.
     fn mend_before_switch(&mut self, ops: &[Op]) -> Verdict {
-        let switches = |op: &Op| matches!(op, Op::Config("appendonly", _));
-        match self.statements.is_log_removed() && ops.iter().any(switches) {
+        match self.statements.is_log_removed() && ops.iter().any(switches_log) {
             true => self.mend(),
             false => Ok(()),
         }

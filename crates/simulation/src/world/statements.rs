@@ -7,7 +7,7 @@ use everbloom_server::Settings;
 use everbloom_server::window::misconf;
 use everbloom_store::Fsync;
 
-use super::{Verdict, World};
+use super::{Request, Verdict, World, switches_log};
 use crate::crashing::CrashingDisk;
 use crate::damage::{self, LOG_DIR, MANIFEST};
 use crate::op::Op;
@@ -320,10 +320,21 @@ impl World {
         Ok(())
     }
 
-    /// Removes a file of the log, if one is kept, on a disk that is well.
+    /// Removes a file of the log, if one is kept, on a disk that is well. A log that is being switched off is
+    /// never whole again.
     pub(super) fn remove_log_file(&mut self, number: usize) {
-        let is_kept = self.statements.promise_log() && self.disk.is_well();
-        if is_kept && damage::remove_file(&self.disk, number).is_some() {
+        let known = &self.statements;
+        let is_switched = self
+            .unanswered
+            .iter()
+            .flatten()
+            .any(|request| match request {
+                Request::One(op) => switches_log(op),
+                Request::Exec(ops) => ops.iter().any(switches_log),
+                Request::Watch(_) | Request::Queued(_) => false,
+            });
+        let is_kept = known.promise_log() && known.wants_log() && !is_switched;
+        if is_kept && self.disk.is_well() && damage::remove_file(&self.disk, number).is_some() {
             self.statements.removed_ms.get_or_insert(0);
         }
     }
