@@ -40,6 +40,8 @@ pub enum Shape {
     },
     Cuckoo {
         capacity: u64,
+        /// None makes a filter of RedisBloom's kind.
+        rate: Option<&'static str>,
     },
 }
 
@@ -182,7 +184,13 @@ impl Shape {
                 all.extend(words(&[&"LAYOUT", &"BLOCKED"]));
                 all
             }
-            Shape::Cuckoo { capacity } => words(&[&"CF.RESERVE", &key, capacity]),
+            Shape::Cuckoo { capacity, rate } => {
+                let mut all = words(&[&"CF.RESERVE", &key, capacity]);
+                if let Some(rate) = rate {
+                    all.extend(words(&[&"ERROR", rate, &"SEED", &7]));
+                }
+                all
+            }
         }
     }
 }

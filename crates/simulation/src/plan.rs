@@ -406,6 +406,7 @@ impl Draw {
             },
             Family::Cuckoo => Shape::Cuckoo {
                 capacity: capacity.max(4),
+                rate: self.random.pick(&[None, Some(rate)]),
             },
             _ => Shape::Bloom {
                 rate,

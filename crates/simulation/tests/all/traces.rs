@@ -34,7 +34,13 @@ fn rewrite_after_failed_fsync() -> Vec<Step> {
     vec![
         Step::Pass(2202),
         Step::Disk(Fault::SyncsFail),
-        send(&[Op::Reserve("c1".into(), Shape::Cuckoo { capacity: 7970 })]),
+        send(&[Op::Reserve(
+            "c1".into(),
+            Shape::Cuckoo {
+                capacity: 7970,
+                rate: None,
+            },
+        )]),
         Step::Log,
         Step::Thread(0, 1),
         Step::Disk(Fault::Heals),
@@ -262,7 +268,13 @@ fn a_key_that_expires_later_is_read_by_the_clock_there_is() {
     let settings = [("appendonly", "yes"), ("save", "1 1")];
     let steps = [
         send(&[Op::SetRange("s1".into(), 149, b'm', 24)]),
-        send(&[Op::Reserve("b1".into(), Shape::Cuckoo { capacity: 181 })]),
+        send(&[Op::Reserve(
+            "b1".into(),
+            Shape::Cuckoo {
+                capacity: 181,
+                rate: None,
+            },
+        )]),
         Step::Restart(End::Stop),
         send(&[Op::Get("s1".into())]),
         Step::Pass(-86_400_000),
