@@ -9,7 +9,6 @@ use everbloom::redisbloom::{ChunkError, FilterParts};
 use everbloom::{BloomFilter, CuckooFilter};
 use everbloom_commands::format::header;
 use everbloom_commands::{bf, cf};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -48,16 +47,11 @@ impl From<LayeredFilter> for Source {
 }
 
 impl Chunks {
-    /// ValueError for a cuckoo filter with an error rate: servers do not have its kind.
-    pub(crate) fn new(filter: impl Into<Source>) -> PyResult<Chunks> {
-        let filter = filter.into();
-        if matches!(&filter, Source::Cuckoo(cuckoo) if cuckoo.parts().keyed.is_some()) {
-            return Err(PyValueError::new_err(
-                "a cuckoo filter with an error rate has no chunks: use to_bytes",
-            ));
+    pub(crate) fn new(filter: impl Into<Source>) -> Chunks {
+        Chunks {
+            filter: filter.into(),
+            next: AtomicI64::new(0),
         }
-        let next = AtomicI64::new(0);
-        Ok(Chunks { filter, next })
     }
 }
 

@@ -129,7 +129,7 @@ macro_rules! value_methods {
             /// The pieces hold the filter as it is now; later items are not in them. There, and
             /// from ScalableBloomFilter.from_chunks, a BloomFilter is one that does not grow.
             fn chunks(&self, py: Python<'_>) -> PyResult<$crate::chunks::Chunks> {
-                self.copy_of(py).and_then($crate::chunks::Chunks::new)
+                self.copy_of(py).map($crate::chunks::Chunks::new)
             }
         }
 

@@ -71,14 +71,16 @@ def test_a_window_goes_to_the_server_and_back(server):
     assert (back.ticks, back.capacity) == (3_600_000, 1000)
 
 
-def test_a_cuckoo_filter_goes_to_the_server_and_back(server):
-    seen = CuckooFilter(1000, bucket_size=4)
+@pytest.mark.parametrize("options", [{"bucket_size": 4}, {"error_rate": 0.001}])
+def test_a_cuckoo_filter_goes_to_the_server_and_back(server, options):
+    seen = CuckooFilter(1000, **options)
     seen.update(ITEMS)
+    key = f"cuckoo {options}"
     for iterator, piece in seen.chunks():
-        server.cf().loadchunk("cuckoo", iterator, piece)
-    assert server.cf().mexists("cuckoo", *ITEMS) == [1] * len(ITEMS)
-    assert server.cf().delete("cuckoo", "item 7") and seen.remove("item 7")
-    back = CuckooFilter.from_chunks(pieces(server.cf().scandump, "cuckoo"))
+        server.cf().loadchunk(key, iterator, piece)
+    assert server.cf().mexists(key, *ITEMS) == [1] * len(ITEMS)
+    assert server.cf().delete(key, "item 7") and seen.remove("item 7")
+    back = CuckooFilter.from_chunks(pieces(server.cf().scandump, key))
     assert back == seen
 
 
