@@ -47,12 +47,6 @@ impl Context {
         Some(self.now_ms).filter(|now| *now > 0)
     }
 
-    /// Whether a request means what it means to RedisBloom. One that comes from a log or a primary
-    /// does where ours would have written another: then RedisBloom wrote it.
-    pub(crate) fn speaks_redisbloom(&self) -> bool {
-        self.classic_only || self.clock().is_none()
-    }
-
     /// The most bytes that a filter made now may take.
     pub fn max_new_filter_bytes(&self) -> u64 {
         self.max_filter_bytes.min(self.free_bytes)

@@ -220,6 +220,10 @@ pub enum CommandError {
     /// CF.ADD: a filter with an error rate does not grow for one more copy of the item.
     #[error("ERR A table that is nearly empty has no room for one more copy of the item")]
     CuckooCopies,
+    /// CF.ADD: a further table of a filter with an error rate would need longer fingerprints than
+    /// there are.
+    #[error("ERR The filter has as many tables as its error rate allows")]
+    CuckooWidths,
     /// CF.ADD: there is no memory for another table.
     #[error("ERR Insufficient memory")]
     CuckooCannotGrow,

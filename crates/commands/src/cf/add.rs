@@ -45,7 +45,7 @@ fn add_run(
         Err(error) => answers.error(error),
     };
     let answered = insert_items(context, filter, &mut added, items, (which, false), emit);
-    let replayed = replayed(context, filter);
+    let replayed = replayed(filter);
     match run.len() {
         1 => added.note_request(replayed, run, 1, changes),
         _ => added.note(replayed, run.key(), changes),

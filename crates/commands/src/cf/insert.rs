@@ -91,7 +91,7 @@ pub fn insert<const ABSENT: bool>(
         };
         let items = items.iter().copied();
         insert_items(context, filter, &mut added, items, (which, true), emit);
-        added.note(replayed(context, filter), insert.key, changes);
+        added.note(replayed(filter), insert.key, changes);
         Ok(())
     });
     inserted.unwrap_or_else(|error| answers.error(error));

@@ -29,8 +29,8 @@ static REPLAYED: Replayed = Replayed {
     repeats: true,
 };
 
-/// The same where a replica may have refused the filter, because its version does not know such
-/// filters. Then it must not make another one for the items.
+/// The same for a filter that the reader may have refused, because its version does not know such
+/// filters: a replica, or an older program on this log. It must not make another one for the items.
 static REPLAYED_IF_THERE: Replayed = Replayed {
     before_items: &[b"NOCREATE", b"ITEMS"],
     repeats: false,
@@ -38,8 +38,8 @@ static REPLAYED_IF_THERE: Replayed = Replayed {
 };
 
 /// How a log replays an insertion into this filter.
-pub(super) fn replayed(context: &LazyContext<'_>, filter: &CuckooFilter) -> &'static Replayed {
-    match context.has_replicas && filter.parts().keyed.is_some() {
+pub(super) fn replayed(filter: &CuckooFilter) -> &'static Replayed {
+    match filter.parts().keyed.is_some() {
         true => &REPLAYED_IF_THERE,
         false => &REPLAYED,
     }
@@ -101,7 +101,7 @@ pub(super) fn insert_items<'a>(
                 insertion.push(item);
             }
             answered += 1;
-            emit(result.map_err(refusal));
+            emit(result.map_err(|error| refusal(filter, error)));
             if filter.tables() > tables {
                 if !goes_on {
                     return answered;
@@ -125,10 +125,15 @@ fn allowed(context: &LazyContext<'_>, filter: &CuckooFilter, had: u64) -> u64 {
     allowed.min(context.free_bytes.saturating_sub(used))
 }
 
-fn refusal(error: InsertError) -> CommandError {
+fn refusal(filter: &CuckooFilter, error: InsertError) -> CommandError {
     match error {
         InsertError::Full => CommandError::CuckooFull,
         InsertError::Copies => CommandError::CuckooCopies,
+        InsertError::CannotGrow
+            if filter.parts().keyed.is_some() && filter.expected_until_growth().is_none() =>
+        {
+            CommandError::CuckooWidths
+        }
         InsertError::CannotGrow | InsertError::OutOfMemory { .. } => CommandError::CuckooCannotGrow,
     }
 }

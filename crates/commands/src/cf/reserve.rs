@@ -81,7 +81,11 @@ fn parse<'a>(mut args: Args<'a>, context: &LazyContext<'_>) -> Result<Reserve<'a
     let (key, capacity) = (args.next_bytes()?, args.next_bytes()?);
     let options = args.clone().next_pairs()?;
     let is_error_rate = |[word, _]: &[&[u8]; 2]| word.eq_ignore_ascii_case(ERROR_RATE);
-    if !context.speaks_redisbloom() && options.iter().any(is_error_rate) {
+    // In a log, or from a primary, this is RedisBloom's command, which ignores the word.
+    if context.clock().is_some() && options.iter().any(is_error_rate) {
+        if context.classic_only {
+            return Err(CommandError::RedisBloomCuckooOnly);
+        }
         return keyed(key, capacity, options);
     }
     let capacity = number::integer(capacity).ok_or(CommandError::InsertCapacity)?;

@@ -113,17 +113,13 @@ fn what_reserve_does_not_understand_is_refused() {
     }
 }
 
-/// RedisBloom ignores ERROR and SEED. So does who must be followed by it, and who reads its log.
+/// RedisBloom ignores ERROR and SEED. So does who reads its log.
 #[test]
 fn where_redisbloom_is_heard_error_is_ignored() {
     let plain = CuckooFilter::builder().slots(100).build().unwrap();
-    let line = "CF.RESERVE k 100 ERROR 0.01 SEED 7";
-    let mut compatible = client();
-    compatible.context.classic_only = true;
-    for mut keys in [compatible, Keyspace::default()] {
-        assert_eq!(keys.say(line), "+OK");
-        assert_eq!(*cuckoo(&keys, "k"), plain);
-    }
+    let mut keys = Keyspace::default();
+    assert_eq!(keys.say("CF.RESERVE k 100 ERROR 0.01 SEED 7"), "+OK");
+    assert_eq!(*cuckoo(&keys, "k"), plain);
     let mut keys = client();
     assert_eq!(keys.say("CF.RESERVE k 100 SEED 7"), "+OK");
     assert_eq!(*cuckoo(&keys, "k"), plain);
@@ -132,7 +128,7 @@ fn where_redisbloom_is_heard_error_is_ignored() {
 }
 
 #[test]
-fn where_redisbloom_must_follow_no_such_filter_is_loaded() {
+fn where_redisbloom_must_follow_no_such_filter_is_made() {
     let mut keys = client();
     keys.context.classic_only = true;
     let header = encode(&builder(9, 0.01).seed(7).parts().unwrap());
@@ -140,7 +136,26 @@ fn where_redisbloom_must_follow_no_such_filter_is_loaded() {
     let refused =
         "-ERR cuckoo filters with an error rate are refused while bf-redisbloom-compatible is on";
     assert_eq!(wire(&reply, Protocol::Resp2), refused);
+    assert_eq!(keys.say("CF.RESERVE k 100 ERROR 0.01"), refused);
     assert!(keys.keys.is_empty() && keys.log.is_empty());
+}
+
+/// Each table has longer fingerprints than the one before.
+#[test]
+fn a_filter_at_its_widest_says_so() {
+    let mut keys = client();
+    keys.context.cuckoo.max_expansions = 100;
+    keys.say("CF.RESERVE k 1 ERROR 1e-9 EXPANSION 1 SEED 7");
+    let mut items = 0..10_000;
+    let refused = items.find_map(|item| {
+        let reply = keys.say(&format!("CF.ADD k {item}"));
+        reply.starts_with('-').then_some(reply)
+    });
+    let text = "-ERR The filter has as many tables as its error rate allows";
+    assert_eq!(refused.as_deref(), Some(text));
+    assert_eq!(cuckoo(&keys, "k").tables(), 21);
+    let stats = keys.say("CF.STATS k");
+    assert!(stats.ends_with("+items-until-next-table $-1"), "{stats}");
 }
 
 #[test]
@@ -186,11 +201,11 @@ fn every_command_works_on_it() {
     assert!(stats.ends_with("+items-until-next-table :116"), "{stats}");
 }
 
-/// A replica of an older version refuses the header. It must not make a plain filter of the items.
+/// A replica of an older version refuses the header, and so does an older program on this log. It
+/// must not make a plain filter of the items.
 #[test]
-fn a_replica_without_the_filter_makes_no_other() {
+fn who_lacks_the_filter_makes_no_other() {
     let mut keys = client();
-    keys.context.has_replicas = true;
     for line in [
         "CF.RESERVE k 100 ERROR 0.001 SEED 7",
         "CF.ADD k a",

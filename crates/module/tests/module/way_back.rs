@@ -29,6 +29,8 @@ fn try_all(client: &mut Client, header: &[u8], payload: &[u8]) -> Vec<String> {
         "BF.INSERT blocked ITEMS y",
         "COPY classic c",
         "COPY blocked d",
+        "CF.RESERVE n 100 ERROR 0.01",
+        "CF.ADD keyed y",
     ] {
         replies.push((line, client.line(line)));
     }
@@ -62,12 +64,15 @@ fn nothing_is_taken_that_redisbloom_could_not_follow() {
     let mut client = host.client();
     client.ok("BF.MADD classic x y");
     client.ok("BF.INSERT blocked LAYOUT BLOCKED ITEMS x");
+    client.ok("CF.RESERVE keyed 100 ERROR 0.01");
     let blocked = header(&mut client, "blocked");
     let payload = bytes(&client.ok("DUMP blocked"));
     let before = client.digest();
 
     switch(&mut client, "yes");
     let blocked_text = "ERR blocked filters are refused while bf-redisbloom-compatible is on";
+    let cuckoo_text =
+        "ERR cuckoo filters with an error rate are refused while bf-redisbloom-compatible is on";
     let copy = "ERR module key failed to copy";
     let expected: Vec<String> = [
         ("BF.RESERVE a 0.01 100 LAYOUT BLOCKED", blocked_text),
@@ -77,6 +82,8 @@ fn nothing_is_taken_that_redisbloom_could_not_follow() {
         ("BF.INSERT blocked ITEMS y", blocked_text),
         ("COPY classic c", copy),
         ("COPY blocked d", copy),
+        ("CF.RESERVE n 100 ERROR 0.01", cuckoo_text),
+        ("CF.ADD keyed y", cuckoo_text),
         ("BF.ADD e x", blocked_text),
         ("BF.MADD f x y", blocked_text),
         ("BF.INSERT g ITEMS x", blocked_text),
