@@ -274,8 +274,8 @@ impl Stage {
         self.load(self.bytes(gigabytes), &pattern(PIECE))
     }
 
-    /// A filter of the blocked layout with a quarter of its bits set, all over: half of its
-    /// capacity. redis-server has a string.
+    /// A filter of the blocked layout with an eighth of its bits set, all over, so that it can be
+    /// halved. redis-server has a string.
     fn blocked(&mut self, gigabytes: f64) -> Result<()> {
         if !self.is_ours {
             return self.text(gigabytes);
@@ -286,8 +286,8 @@ impl Stage {
             "BF.RESERVE {BIG} {BLOCKED_RATE} {items} NONSCALING LAYOUT BLOCKED"
         ))?;
         let mut pattern = pattern(PIECE);
-        for at in (8..pattern.len()).rev() {
-            pattern[at] &= pattern[at - 8].rotate_left(3);
+        for at in (16..pattern.len()).rev() {
+            pattern[at] &= pattern[at - 8].rotate_left(3) & pattern[at - 16].rotate_left(5);
         }
         self.load(size.bytes as usize, &pattern)
     }
