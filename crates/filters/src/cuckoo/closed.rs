@@ -10,40 +10,37 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 
 use super::place::other;
-use super::scheme::{Bytes, Scheme};
-use super::table::Table;
+use super::table::{Scheme, Table};
 
 /// The numbers of failed kicks after which an insert searches, each time among as many buckets as
 /// half the kicks. So a search takes about as long as the kicks before it.
 const SEARCH_AFTER: core::ops::RangeInclusive<usize> = 64..=2048;
 
-impl Table {
-    /// Whether it is time to search after so many kicks, and no kick leads out of the buckets that
-    /// can be reached from these two, which are full.
-    pub(super) fn are_closed(&self, two: [u64; 2], kicks: usize) -> bool {
-        // With another number of buckets, the other bucket of the other bucket is a third one.
-        if !kicks.is_power_of_two()
-            || !SEARCH_AFTER.contains(&kicks)
-            || !self.buckets().is_power_of_two()
-        {
-            return false;
-        }
-        let two = two.map(|bucket| Bytes::reduce(self, bucket));
-        let (mut seen, mut open) = (BTreeSet::from(two), vec![two[0], two[1]]);
-        while let Some(bucket) = open.pop() {
-            for at in Bytes::slots(self, bucket) {
-                let fingerprint = Bytes::get(self, at);
-                if fingerprint == 0 || seen.len() > kicks / 2 {
-                    return false;
-                }
-                let next = Bytes::reduce(self, other(bucket, fingerprint));
-                if seen.insert(next) {
-                    open.push(next);
-                }
+/// Whether it is time to search after so many kicks, and no kick leads out of the buckets that can
+/// be reached from these two, which are full.
+pub(super) fn are_closed<S: Scheme>(table: &Table, two: [u64; 2], kicks: usize) -> bool {
+    // With another number of buckets, the other bucket of the other bucket is a third one.
+    if !kicks.is_power_of_two()
+        || !SEARCH_AFTER.contains(&kicks)
+        || !table.buckets().is_power_of_two()
+    {
+        return false;
+    }
+    let two = two.map(|bucket| S::reduce(table, bucket));
+    let (mut seen, mut open) = (BTreeSet::from(two), vec![two[0], two[1]]);
+    while let Some(bucket) = open.pop() {
+        for at in S::slots(table, bucket) {
+            let fingerprint = S::get(table, at);
+            if fingerprint == 0 || seen.len() > kicks / 2 {
+                return false;
+            }
+            let next = S::reduce(table, other(bucket, fingerprint));
+            if seen.insert(next) {
+                open.push(next);
             }
         }
-        true
     }
+    true
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
+use super::bytes::Bytes;
 use super::packed::Packed;
 use super::place::Place;
-use super::scheme::{Bytes, Scheme};
-use super::table::{Table, Watch};
+use super::table::{Scheme, Table, Watch};
 use super::{CuckooFilter, Stuck};
 
 /// With this many tables, it pays to record for each bucket which table has room in it.

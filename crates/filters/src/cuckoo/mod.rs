@@ -7,9 +7,10 @@
 //!
 //! There are two kinds. RedisBloom's has fingerprints of one byte, and the [reference's
 //! hash](place). In a filter with a chosen error rate ([`keyed`]) the fingerprints are as long as
-//! the rate needs, and [`packed`]. All else is written once, for either [`scheme`].
+//! the rate needs, and [`packed`]. All else is written once, for either [`Scheme`].
 
 pub(crate) mod builder;
+mod bytes;
 mod closed;
 mod compact;
 mod facts;
@@ -18,7 +19,6 @@ pub(crate) mod keyed;
 mod packed;
 pub(crate) mod parts;
 mod place;
-mod scheme;
 mod shape;
 mod table;
 mod union;
@@ -36,12 +36,12 @@ use crate::hash::item::Item;
 use crate::layer::capture::Capture;
 use crate::limits::{self, MAX_GROUP};
 use crate::list::List;
+pub(crate) use bytes::Bytes;
 pub(crate) use keyed::Keyed;
-use packed::Packed;
+pub(crate) use packed::Packed;
 use parts::CuckooParts;
 pub(crate) use place::Place;
-use scheme::{Bytes, Scheme};
-pub(crate) use table::{Table, Watch};
+pub(crate) use table::{Scheme, Table, Watch};
 
 /// The largest expansion.
 pub(crate) const MAX_EXPANSION: u16 = 32768;

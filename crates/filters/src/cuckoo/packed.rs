@@ -25,9 +25,8 @@ use core::ops::Range;
 use smallvec::SmallVec;
 
 use super::place::Place;
-use super::scheme::Scheme;
 use super::shape::Packing;
-use super::table::{Table, Watch};
+use super::table::{Scheme, Table, Watch};
 use crate::hash::split_mix;
 
 /// Slots of a bucket.
@@ -50,7 +49,7 @@ pub(super) fn buckets_for(items: u64) -> Option<u64> {
 }
 
 /// Slots of a number of bits, which lie without gaps.
-pub(super) struct Packed;
+pub(crate) struct Packed;
 
 impl Scheme for Packed {
     #[inline]
@@ -92,8 +91,25 @@ impl Scheme for Packed {
         has(first) | has(second) != 0
     }
 
+    /// As few as possible are moved.
+    #[cold]
     fn kick(table: &mut Table, place: Place, _: u16, watch: &mut Watch<'_>) -> bool {
-        table.kick_shortest(place, watch)
+        if table.used >= Self::capacity(table) {
+            return false;
+        }
+        let (buckets, fingerprint) = Self::home(table, place);
+        let Some(path) = Path::shortest(table, buckets) else {
+            return false;
+        };
+        // From the end, where the slot is empty, so that no fingerprint is ever missing.
+        let mut free = path.end;
+        for at in path.slots {
+            let moved = Self::get(table, at);
+            table.exchange::<Self>(free, moved, watch);
+            free = at;
+        }
+        table.fill::<Self>(free, fingerprint, watch);
+        true
     }
 
     fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {
@@ -144,6 +160,13 @@ impl Scheme for Packed {
         let start = at as u64 * bits(table);
         byte_of(start)..byte_of(start + bits(table) + 7)
     }
+
+    fn used_in(table: &Table, part: &Range<usize>) -> u64 {
+        let width = bits(table);
+        let (start, end) = (part.start as u64 * 8, part.end as u64 * 8);
+        let slots = (start / width..end.div_ceil(width)).map(|at| word(&table.slots, at * width));
+        slots.filter(|slot| slot & mask(table) != 0).count() as u64
+    }
 }
 
 impl Packed {
@@ -169,14 +192,6 @@ impl Packed {
             at = end;
         }
     }
-
-    /// The slots in use of which a bit lies in these bytes.
-    pub(super) fn used_in(table: &Table, part: &Range<usize>) -> u64 {
-        let width = bits(table);
-        let (start, end) = (part.start as u64 * 8, part.end as u64 * 8);
-        let slots = (start / width..end.div_ceil(width)).map(|at| word(&table.slots, at * width));
-        slots.filter(|slot| slot & mask(table) != 0).count() as u64
-    }
 }
 
 /// The other bucket of a fingerprint that is in this one.
@@ -196,11 +211,11 @@ fn other(table: &Table, bucket: u64, fingerprint: u64) -> u64 {
 
 /// The shortest way from two full buckets to an empty slot: each fingerprint moves to the slot of
 /// the one before it.
-pub(super) struct Path {
+struct Path {
     /// The empty slot.
-    pub(super) end: usize,
+    end: usize,
     /// The fingerprints to move, the one that goes to the empty slot first.
-    pub(super) slots: SmallVec<[usize; 8]>,
+    slots: SmallVec<[usize; 8]>,
 }
 
 impl Path {
@@ -208,7 +223,7 @@ impl Path {
     /// after a number of them.
     ///
     /// A shortest path goes through no bucket twice, so that no move changes what a later one moves.
-    pub(super) fn shortest(table: &Table, two: [u64; 2]) -> Option<Path> {
+    fn shortest(table: &Table, two: [u64; 2]) -> Option<Path> {
         let mut reached = SmallVec::<[u64; 64]>::from_slice(&two);
         let mut number = 0;
         loop {
@@ -446,7 +461,8 @@ mod tests {
             hash: u64::MAX,
             fingerprint: u64::MAX,
         };
-        assert!(table.kick_shortest(place, &mut Watch { capture, number }));
+        let watch = &mut Watch { capture, number };
+        assert!(Packed::kick(table, place, MAX_KICKS, watch));
         let mut found = (0..table.slots.len() * 8 / 10)
             .map(|at| Packed::get(table, at))
             .collect::<alloc::vec::Vec<_>>();

@@ -7,7 +7,7 @@ use core::num::NonZeroU64;
 use super::keyed::KeyedParts;
 use super::packed::BUCKET_SIZE;
 use super::shape::{Packing, Shape};
-use super::{CuckooFilter, Keyed, MAX_EXPANSION, Table};
+use super::{Bytes, CuckooFilter, Keyed, MAX_EXPANSION, Packed, Table};
 use crate::bits::memory::AllocError;
 use crate::error::{CuckooError, first_broken};
 use crate::layer::capture::Capture;
@@ -226,7 +226,10 @@ impl CuckooFilter {
         parts.validate(limit)?;
         let mut slots = slots.into_iter();
         Self::assembled(parts, |shape, table| {
-            let table_of = |slots| Table::with_slots(shape, slots);
+            let table_of = |slots| match shape.packing {
+                None => Table::with_slots::<Bytes>(shape, slots),
+                Some(_) => Table::with_slots::<Packed>(shape, slots),
+            };
             slots
                 .next()
                 .and_then(table_of)

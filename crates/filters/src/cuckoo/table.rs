@@ -5,17 +5,14 @@
 //! slot      0    1    2    3    4    5     a fingerprint, or 0 when it is empty
 //! ```
 //!
-//! In RedisBloom's kind a slot is a byte. With a chosen error rate slots are [packed](super::packed).
+//! In RedisBloom's kind a slot is [a byte](super::bytes). With a chosen error rate slots are
+//! [packed](super::packed). The code of both is a [`Scheme`].
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use smallvec::SmallVec;
-
-use super::packed::{Packed, Path};
-use super::place::{Place, other};
-use super::scheme::{Bytes, Scheme};
+use super::place::Place;
 use super::shape::Shape;
 use crate::bits::huge::HugePages;
 use crate::bits::memory::{self, AllocError};
@@ -36,6 +33,57 @@ pub(crate) struct Table {
     pub(super) shape: Shape,
     /// The slots that are not empty.
     pub(crate) used: u64,
+}
+
+/// One way of keeping fingerprints in slots. Slots are numbered through the table, 0 is an empty
+/// one. A bucket may be given before it is reduced to the number of buckets.
+pub(crate) trait Scheme {
+    /// Both buckets of a place, and its fingerprint in this table.
+    fn home(table: &Table, place: Place) -> ([u64; 2], u64);
+
+    /// The number of a bucket.
+    fn reduce(table: &Table, bucket: u64) -> u64;
+
+    /// The slots of a bucket.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a reduced bucket's slots lie in the table, which is in memory"
+    )]
+    fn slots(table: &Table, bucket: u64) -> Range<usize> {
+        let size = usize::from(table.shape.bucket_size);
+        let start = Self::reduce(table, bucket) as usize * size;
+        start..start + size
+    }
+
+    /// The most slots in use.
+    fn capacity(table: &Table) -> u64;
+
+    /// Whether one of both buckets of a place has its fingerprint.
+    fn contains(table: &Table, place: Place) -> bool;
+
+    /// Puts the fingerprint of a place into a slot that it frees by moving others. False when it
+    /// found no empty slot; then everything is as it was.
+    fn kick(table: &mut Table, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool;
+
+    /// The first slot from this one on that is not empty, and a place that has its fingerprint and
+    /// its buckets, in this table and in all older ones.
+    fn next_used(table: &Table, from: usize) -> Option<(usize, Place)>;
+
+    /// The first slot of a bucket with this in it.
+    fn find(table: &Table, bucket: u64, value: u64) -> Option<usize>;
+
+    /// What is in a slot.
+    fn get(table: &Table, at: usize) -> u64;
+
+    /// Puts a value into a slot.
+    fn set(table: &mut Table, at: usize, value: u64);
+
+    /// The bytes in which a slot lies.
+    fn bytes(table: &Table, at: usize) -> Range<usize>;
+
+    /// The slots in use of which a part lies in these bytes.
+    fn used_in(table: &Table, part: &Range<usize>) -> u64;
 }
 
 /// Notes the changes in a table, for the readers of the filter.
@@ -65,7 +113,7 @@ impl Table {
     }
 
     /// A table of these slots. The shape must have as many bytes.
-    pub(crate) fn with_slots(shape: Shape, slots: Vec<u8>) -> Option<Table> {
+    pub(super) fn with_slots<S: Scheme>(shape: Shape, slots: Vec<u8>) -> Option<Table> {
         if shape.bytes() != Some(slots.len() as u64) {
             return None;
         }
@@ -74,7 +122,7 @@ impl Table {
             shape,
             used: 0,
         };
-        table.used = table.used_in(&(0..table.slots.len()));
+        table.used = S::used_in(&table, &(0..table.slots.len()));
         table.huge_pages().collapse_since(0, table.used);
         Some(table)
     }
@@ -140,7 +188,12 @@ impl Table {
 
     /// Puts the fingerprint into the first empty slot of the bucket; false when there is none.
     #[inline]
-    fn put<S: Scheme>(&mut self, bucket: u64, fingerprint: u64, watch: &mut Watch<'_>) -> bool {
+    pub(super) fn put<S: Scheme>(
+        &mut self,
+        bucket: u64,
+        fingerprint: u64,
+        watch: &mut Watch<'_>,
+    ) -> bool {
         let Some(at) = self.find::<S>(bucket, 0) else {
             return false;
         };
@@ -150,7 +203,7 @@ impl Table {
 
     /// Puts the fingerprint into an empty slot.
     #[inline]
-    fn fill<S: Scheme>(&mut self, at: usize, fingerprint: u64, watch: &mut Watch<'_>) {
+    pub(super) fn fill<S: Scheme>(&mut self, at: usize, fingerprint: u64, watch: &mut Watch<'_>) {
         self.exchange::<S>(at, fingerprint, watch);
         self.used += 1;
         if self.used.is_multiple_of(STEP) {
@@ -174,71 +227,18 @@ impl Table {
 
     /// Puts a value into a slot; what was there.
     #[inline]
-    fn exchange<S: Scheme>(&mut self, at: usize, value: u64, watch: &mut Watch<'_>) -> u64 {
+    pub(super) fn exchange<S: Scheme>(
+        &mut self,
+        at: usize,
+        value: u64,
+        watch: &mut Watch<'_>,
+    ) -> u64 {
         #[cfg(test)]
         EXCHANGED.set(EXCHANGED.get() + 1);
         let old = S::get(self, at);
         watch.note(&self.slots, S::bytes(self, at));
         S::set(self, at, value);
         old
-    }
-
-    /// Frees a slot: the fingerprint replaces another one in its first bucket, and that goes to its
-    /// own other bucket, and so on, at most `max_kicks` times. False when that found no empty slot;
-    /// then everything is as it was.
-    #[cold]
-    pub(super) fn kick_along(
-        &mut self,
-        place: Place,
-        max_kicks: u16,
-        watch: &mut Watch<'_>,
-    ) -> bool {
-        if self.used >= Bytes::capacity(self) {
-            return false;
-        }
-        let mut in_hand = place.fingerprint;
-        let mut bucket = Bytes::reduce(self, place.hash);
-        let mut victim = 0;
-        let mut trail = SmallVec::<[usize; 32]>::new();
-        for _ in 0..max_kicks {
-            let at = Bytes::slots(self, bucket).start + usize::from(victim);
-            in_hand = self.exchange::<Bytes>(at, in_hand, watch);
-            trail.push(at);
-            bucket = Bytes::reduce(self, other(bucket, in_hand));
-            if self.put::<Bytes>(bucket, in_hand, watch) {
-                return true;
-            }
-            if self.are_closed([bucket, other(bucket, in_hand)], trail.len()) {
-                break;
-            }
-            victim = (victim + 1) % self.shape.bucket_size.max(1);
-        }
-        for at in trail.into_iter().rev() {
-            in_hand = self.exchange::<Bytes>(at, in_hand, watch);
-        }
-        false
-    }
-
-    /// Frees a packed slot by moving as few fingerprints as possible. False when it found no empty
-    /// slot; then everything is as it was.
-    #[cold]
-    pub(super) fn kick_shortest(&mut self, place: Place, watch: &mut Watch<'_>) -> bool {
-        if self.used >= Packed::capacity(self) {
-            return false;
-        }
-        let (buckets, fingerprint) = Packed::home(self, place);
-        let Some(path) = Path::shortest(self, buckets) else {
-            return false;
-        };
-        // From the end, where the slot is empty, so that no fingerprint is ever missing.
-        let mut free = path.end;
-        for at in path.slots {
-            let moved = Packed::get(self, at);
-            self.exchange::<Packed>(free, moved, watch);
-            free = at;
-        }
-        self.fill::<Packed>(free, fingerprint, watch);
-        true
     }
 
     /// Empties the first slot of its buckets that has the fingerprint; false when none has it.
@@ -261,35 +261,29 @@ impl Table {
     }
 
     /// Overwrites a part of the slots, by bytes; false when the part is not within them.
-    pub(crate) fn load(&mut self, start: usize, data: &[u8], watch: &mut Watch<'_>) -> bool {
+    pub(crate) fn load<S: Scheme>(
+        &mut self,
+        start: usize,
+        data: &[u8],
+        watch: &mut Watch<'_>,
+    ) -> bool {
         let part = start..start.saturating_add(data.len());
         if self.slots.get(part.clone()).is_none() {
             return false;
         }
-        let less = self.used_in(&part);
+        let less = S::used_in(self, &part);
         watch.note(&self.slots, part.clone());
         self.huge_pages().prepare(part.clone(), self.used);
         if let Some(place) = self.slots.get_mut(part.clone()) {
             pages::copy(place, data);
         }
-        self.used = self.used - less + self.used_in(&part);
+        self.used = self.used - less + S::used_in(self, &part);
         true
     }
 
     /// Passes the slots to `relocate`, which may move them; their number must not change.
     pub(crate) fn relocate(&mut self, relocate: impl FnOnce(Box<[u8]>) -> Box<[u8]>) {
         memory::relocate(&mut self.slots, relocate);
-    }
-
-    /// The slots in use of which a part lies in these bytes.
-    fn used_in(&self, part: &Range<usize>) -> u64 {
-        match self.shape.packing {
-            None => {
-                let slots = self.slots.get(part.clone()).unwrap_or_default();
-                slots.iter().filter(|slot| **slot != 0).count() as u64
-            }
-            Some(_) => Packed::used_in(self, part),
-        }
     }
 
     fn huge_pages(&self) -> HugePages<'_> {

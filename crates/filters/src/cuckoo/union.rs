@@ -1,8 +1,8 @@
 //! Adding the items of another filter.
 
+use super::bytes::Bytes;
 use super::packed::Packed;
-use super::scheme::{Bytes, Scheme};
-use super::table::Watch;
+use super::table::{Scheme, Watch};
 use super::{CuckooFilter, CuckooParts};
 use crate::bloom::sets::UnionError;
 use crate::error::{CuckooError, InsertError, first_broken};

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 
 use super::parts::{ChunkError, locate};
-use crate::cuckoo::{CuckooFilter, Table, Watch};
+use crate::cuckoo::{Bytes, CuckooFilter, Packed, Table, Watch};
 
 impl CuckooFilter {
     /// The slots of all tables laid end to end, oldest table first, from `offset` to the end of
@@ -57,9 +57,11 @@ impl CuckooFilter {
     ) -> Result<(), ChunkError> {
         let capture = &mut self.capture;
         let table = self.tables.get_mut(number).ok_or(ChunkError::NoLayer)?;
-        match table.load(start, data, &mut Watch { capture, number }) {
-            true => Ok(()),
-            false => Err(ChunkError::TooLong),
-        }
+        let watch = &mut Watch { capture, number };
+        let fits = match self.keyed {
+            None => table.load::<Bytes>(start, data, watch),
+            Some(_) => table.load::<Packed>(start, data, watch),
+        };
+        fits.then_some(()).ok_or(ChunkError::TooLong)
     }
 }

@@ -1,60 +1,15 @@
-//! How the fingerprints of a table are kept: a byte each as in RedisBloom, or packed.
+//! Slots that are a byte each, as in RedisBloom.
 
 use core::ops::Range;
 
-use super::place::Place;
-use super::table::{Table, Watch};
+use smallvec::SmallVec;
 
-/// One way of keeping fingerprints in slots. Slots are numbered through the table, 0 is an empty
-/// one. A bucket may be given before it is reduced to the number of buckets.
-pub(super) trait Scheme {
-    /// Both buckets of a place, and its fingerprint in this table.
-    fn home(table: &Table, place: Place) -> ([u64; 2], u64);
-
-    /// The number of a bucket.
-    fn reduce(table: &Table, bucket: u64) -> u64;
-
-    /// The slots of a bucket.
-    #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a reduced bucket's slots lie in the table, which is in memory"
-    )]
-    fn slots(table: &Table, bucket: u64) -> Range<usize> {
-        let size = usize::from(table.shape.bucket_size);
-        let start = Self::reduce(table, bucket) as usize * size;
-        start..start + size
-    }
-
-    /// The most slots in use.
-    fn capacity(table: &Table) -> u64;
-
-    /// Whether one of both buckets of a place has its fingerprint.
-    fn contains(table: &Table, place: Place) -> bool;
-
-    /// Puts the fingerprint of a place into a slot that it frees by moving others. False when it
-    /// found no empty slot; then everything is as it was.
-    fn kick(table: &mut Table, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool;
-
-    /// The first slot from this one on that is not empty, and a place that has its fingerprint and
-    /// its buckets, in this table and in all older ones.
-    fn next_used(table: &Table, from: usize) -> Option<(usize, Place)>;
-
-    /// The first slot of a bucket with this in it.
-    fn find(table: &Table, bucket: u64, value: u64) -> Option<usize>;
-
-    /// What is in a slot.
-    fn get(table: &Table, at: usize) -> u64;
-
-    /// Puts a value into a slot.
-    fn set(table: &mut Table, at: usize, value: u64);
-
-    /// The bytes in which a slot lies.
-    fn bytes(table: &Table, at: usize) -> Range<usize>;
-}
+use super::closed::are_closed;
+use super::place::{Place, other};
+use super::table::{Scheme, Table, Watch};
 
 /// A slot is a byte.
-pub(super) struct Bytes;
+pub(crate) struct Bytes;
 
 impl Scheme for Bytes {
     #[inline]
@@ -90,8 +45,35 @@ impl Scheme for Bytes {
         has(first) | has(second)
     }
 
+    /// The fingerprint replaces another one in its first bucket, and that goes to its own other
+    /// bucket, and so on, at most `max_kicks` times.
+    #[cold]
     fn kick(table: &mut Table, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
-        table.kick_along(place, max_kicks, watch)
+        if table.used >= Self::capacity(table) {
+            return false;
+        }
+        let mut in_hand = place.fingerprint;
+        let mut bucket = Self::reduce(table, place.hash);
+        let mut victim = 0;
+        let mut trail = SmallVec::<[usize; 32]>::new();
+        for _ in 0..max_kicks {
+            let at = Self::slots(table, bucket).start + usize::from(victim);
+            in_hand = table.exchange::<Self>(at, in_hand, watch);
+            trail.push(at);
+            bucket = Self::reduce(table, other(bucket, in_hand));
+            if table.put::<Self>(bucket, in_hand, watch) {
+                return true;
+            }
+            let two = [bucket, other(bucket, in_hand)];
+            if are_closed::<Self>(table, two, trail.len()) {
+                break;
+            }
+            victim = (victim + 1) % table.shape.bucket_size.max(1);
+        }
+        for at in trail.into_iter().rev() {
+            in_hand = table.exchange::<Self>(at, in_hand, watch);
+        }
+        false
     }
 
     fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {
@@ -126,6 +108,11 @@ impl Scheme for Bytes {
     #[inline]
     fn bytes(_: &Table, at: usize) -> Range<usize> {
         at..at + 1
+    }
+
+    fn used_in(table: &Table, part: &Range<usize>) -> u64 {
+        let slots = table.slots.get(part.clone()).unwrap_or_default();
+        slots.iter().filter(|slot| **slot != 0).count() as u64
     }
 }
 
