@@ -4,7 +4,7 @@ use alloc::alloc::{Layout, handle_alloc_error};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::array::{BlockArray, Words};
-use super::bits::BlockedBits;
+use super::functions::BlockedBits;
 use super::words;
 use crate::bits::fill::Fill;
 use crate::bits::memory::AllocError;

@@ -10,8 +10,7 @@ use core::arch::x86_64::{
 use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
-use super::bits::BlockedBits;
-use super::functions::{Functions, Instructions};
+use super::functions::{BlockedBits, Functions, Instructions};
 use super::lanes::{COUNTS, Lanes};
 use super::select::{contained, functions};
 use crate::hash::{DoubleHash, KeyedHash};

@@ -13,8 +13,7 @@ use core::hint::black_box;
 use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
-use super::bits::BlockedBits;
-use super::functions::{Functions, Instructions};
+use super::functions::{BlockedBits, Functions, Instructions};
 use super::lanes::{COUNTS, Lanes};
 use super::select::{any, functions, select};
 use crate::hash::{DoubleHash, KeyedHash};

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use super::array::BlockArray;
-use super::kernel::Kernel;
+use super::functions::{BlockedBits, Kernel};
 use crate::bits::array::count_ones;
 use crate::bits::fill::Fill;
 use crate::bits::memory::prefetch;
@@ -17,14 +17,6 @@ const FAR: usize = 2 << 20;
 
 /// The bytes of bits beside which all secrets of a key are little.
 const MANY: u64 = 256;
-
-/// The bits of a layer, the key of its filter, and the way it is tested.
-#[derive(Clone)]
-pub(crate) struct BlockedBits {
-    pub(crate) array: BlockArray,
-    pub(crate) key: Arc<FilterKey>,
-    pub(super) kernel: Kernel,
-}
 
 impl BlockedBits {
     /// All bits 0, with a key of its own.

@@ -1,7 +1,7 @@
 //! The blocks of a layer in borrowed bytes, which need not be aligned.
 
 use super::array::{Block, index_of};
-use super::kernel::Kernel;
+use super::functions::Kernel;
 use crate::bits::memory::prefetch;
 use crate::hash::DoubleHash;
 use crate::sizing::BLOCK;

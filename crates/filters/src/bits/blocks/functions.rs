@@ -1,9 +1,11 @@
-//! What a kernel is: the functions of one set of instructions.
+//! What a kernel is: the functions of one set of instructions, and the bits that they test.
+
+use alloc::sync::Arc;
+use core::fmt;
 
 use super::array::{Block, BlockArray};
-use super::bits::BlockedBits;
 use super::lanes::{COUNTS, Lanes};
-use crate::hash::DoubleHash;
+use crate::hash::{DoubleHash, FilterKey};
 
 /// The instructions that a filter in the blocked layout uses. All give the same answers.
 ///
@@ -48,6 +50,45 @@ pub(super) struct Functions {
     pub(super) contains_shared: unsafe fn(&super::array::Words, u64, &Lanes) -> bool,
     #[cfg(target_has_atomic = "64")]
     pub(super) mask_words: unsafe fn(u64, &Lanes) -> [u64; 8],
+}
+
+/// The functions to use for a number of hashes. A value exists only if the processor can execute
+/// them.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel(&'static Functions);
+
+impl Kernel {
+    /// # Safety
+    ///
+    /// The processor has the instructions.
+    pub(super) unsafe fn new_unchecked(functions: &'static Functions) -> Kernel {
+        Kernel(functions)
+    }
+
+    #[inline]
+    pub(super) fn functions(self) -> &'static Functions {
+        self.0
+    }
+
+    /// What determines an item's bits in a block.
+    #[inline]
+    pub(super) fn lanes(self) -> &'static Lanes {
+        &self.0.lanes
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.instructions.fmt(f)
+    }
+}
+
+/// The bits of a layer, the key of its filter, and the way it is tested.
+#[derive(Clone)]
+pub(crate) struct BlockedBits {
+    pub(crate) array: BlockArray,
+    pub(crate) key: Arc<FilterKey>,
+    pub(super) kernel: Kernel,
 }
 
 impl Functions {

@@ -1,13 +1,11 @@
 //! Which functions test blocks and insert into them: a list for each set of instructions, chosen
 //! once for each layer.
 
-use core::fmt;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use super::array::{Block, BlockArray};
-use super::bits::BlockedBits;
-use super::functions::{Functions, Instructions};
-use super::lanes::{COUNTS, Lanes};
+use super::functions::{BlockedBits, Functions, Instructions, Kernel};
+use super::lanes::COUNTS;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use super::neon;
 use super::portable;
@@ -98,11 +96,6 @@ fn functions_of(instructions: Instructions) -> Option<&'static [Functions; COUNT
     has.then_some(functions)
 }
 
-/// The functions to use for a number of hashes. A value exists only if the processor can execute
-/// them.
-#[derive(Clone, Copy)]
-pub(super) struct Kernel(&'static Functions);
-
 impl Kernel {
     /// The functions of [`Instructions::current`] for layers with this many hashes; `None` when
     /// there are no such layers.
@@ -114,7 +107,8 @@ impl Kernel {
     fn of(functions: &'static [Functions; COUNTS], hashes: u32) -> Option<Kernel> {
         let functions = functions.get(usize::try_from(hashes).ok()?);
         let functions = functions.filter(|_| hashes >= BlockedSize::MIN_HASHES);
-        functions.map(Kernel)
+        // SAFETY: `functions_of` has none that the processor cannot execute.
+        functions.map(|functions| unsafe { Kernel::new_unchecked(functions) })
     }
 
     /// All that the processor can execute.
@@ -124,25 +118,19 @@ impl Kernel {
         functions.filter_map(move |functions| Kernel::of(functions, hashes))
     }
 
-    /// What determines an item's bits in a block.
-    #[inline]
-    pub(super) fn lanes(self) -> &'static Lanes {
-        &self.0.lanes
-    }
-
     /// Whether an item is in the blocks. One call hashes and tests, because neither can be inlined
     /// where the instructions are not known to exist.
     #[inline]
     pub(super) fn contains_item(self, bits: &BlockedBits, item: &[u8]) -> bool {
         // SAFETY: the value proves that the processor has the instructions.
-        unsafe { (self.0.contains_item)(bits, item) }
+        unsafe { (self.functions().contains_item)(bits, item) }
     }
 
     /// Whether all bits of an item are 1 in its block.
     #[inline]
     pub(super) fn contains(self, block: &Block, b: u64) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.0.contains)(block, b, &self.0.lanes) }
+        unsafe { (self.functions().contains)(block, b, self.lanes()) }
     }
 
     /// The items in the mask that are in any of the arrays: bit i for `pairs[i]`.
@@ -154,21 +142,21 @@ impl Kernel {
         mask: u32,
     ) -> u32 {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.0.contained)(arrays, pairs, mask, &self.0.lanes) }
+        unsafe { (self.functions().contained)(arrays, pairs, mask, self.lanes()) }
     }
 
     /// Inserts an item; whether it is new.
     #[inline]
     pub(super) fn insert_item(self, bits: &mut BlockedBits, item: &[u8]) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.0.insert_item)(bits, item) }
+        unsafe { (self.functions().insert_item)(bits, item) }
     }
 
     /// Sets all bits of an item in its block; whether one of them was 0.
     #[inline]
     pub(super) fn insert(self, block: &mut Block, b: u64) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.0.insert)(block, b, &self.0.lanes) }
+        unsafe { (self.functions().insert)(block, b, self.lanes()) }
     }
 
     /// Inserts those of the items in the mask, in order; which of them are new: bit i for
@@ -181,7 +169,7 @@ impl Kernel {
         mask: u32,
     ) -> u32 {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.0.insert_group)(bits, pairs, mask) }
+        unsafe { (self.functions().insert_group)(bits, pairs, mask) }
     }
 
     /// Whether all bits of an item are 1 in its block, which threads share.
@@ -189,7 +177,7 @@ impl Kernel {
     #[cfg(target_has_atomic = "64")]
     pub(super) fn contains_shared(self, words: &super::array::Words, b: u64) -> bool {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.0.contains_shared)(words, b, &self.0.lanes) }
+        unsafe { (self.functions().contains_shared)(words, b, self.lanes()) }
     }
 
     /// The words of a block in which the bits of an item are 1, as they lie in memory.
@@ -197,12 +185,6 @@ impl Kernel {
     #[cfg(target_has_atomic = "64")]
     pub(super) fn mask_words(self, b: u64) -> [u64; 8] {
         // SAFETY: as in `contains_item`.
-        unsafe { (self.0.mask_words)(b, &self.0.lanes) }
-    }
-}
-
-impl fmt::Debug for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.instructions.fmt(f)
+        unsafe { (self.functions().mask_words)(b, self.lanes()) }
     }
 }

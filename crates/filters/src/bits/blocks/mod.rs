@@ -7,7 +7,7 @@
 //! [`BlockedSize`](crate::sizing::BlockedSize).
 //!
 //! Each way to test a block has its own file: `portable`, which is the definition, and one for each
-//! set of instructions. All give the same answers. [`kernel::Kernel::new`] chooses one.
+//! set of instructions. All give the same answers. [`functions::Kernel::new`] chooses one.
 #![allow(unsafe_code)]
 
 mod array;
@@ -33,6 +33,7 @@ mod words;
 
 #[cfg(target_has_atomic = "64")]
 pub(crate) use atomic::AtomicBits;
-pub(crate) use bits::{BlockedBits, contained};
+pub(crate) use bits::contained;
 pub(crate) use borrowed::BorrowedBlocks;
+pub(crate) use functions::BlockedBits;
 pub use functions::Instructions;

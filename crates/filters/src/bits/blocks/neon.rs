@@ -8,8 +8,7 @@ use core::arch::aarch64::{
 };
 
 use super::array::{Block, BlockArray};
-use super::bits::BlockedBits;
-use super::functions::{Functions, Instructions};
+use super::functions::{BlockedBits, Functions, Instructions};
 use super::lanes::{COUNTS, Lanes};
 use super::select::{contained, functions};
 use crate::hash::{DoubleHash, KeyedHash};

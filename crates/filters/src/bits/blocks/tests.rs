@@ -4,8 +4,8 @@ use core::array;
 use core::sync::atomic::AtomicU64;
 
 use super::array::BlockArray;
-use super::bits::{BlockedBits, TOGETHER};
-use super::kernel::Kernel;
+use super::bits::TOGETHER;
+use super::functions::{BlockedBits, Kernel};
 use super::lanes::Lanes;
 use super::select::select;
 use crate::hash::{DoubleHash, Key};
