@@ -107,7 +107,7 @@ impl Filter {
         match self {
             Filter::Bloom(filter) if filter.valkey().is_some() => FilterKind::Valkey,
             Filter::Bloom(filter) => FilterKind::Bloom(filter.layout()),
-            Filter::Cuckoo(filter) if filter.parts().keyed.is_some() => FilterKind::KeyedCuckoo,
+            Filter::Cuckoo(filter) if filter.key().is_some() => FilterKind::KeyedCuckoo,
             Filter::Cuckoo(_) => FilterKind::Cuckoo,
         }
     }

@@ -50,7 +50,7 @@ pub fn scandump(request: &[&[u8]], slot: ReadSlot<'_, Filter>) -> Result<Piece, 
     let filter = slot.of_family::<CuckooFilter>().required()?;
     // RedisBloom gives nothing of a filter without items, not even its header. Clients then read the
     // parameters from CF.INFO, which does not have all of those of a filter with an error rate.
-    let is_shown = !filter.is_empty() || filter.parts().keyed.is_some();
+    let is_shown = !filter.is_empty() || filter.key().is_some();
     let found = is_shown.then(|| piece_at(filter, position));
     Ok(found.flatten().unwrap_or_else(|| Piece::end(Reply::Null)))
 }

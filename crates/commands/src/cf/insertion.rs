@@ -39,7 +39,7 @@ static REPLAYED_IF_THERE: Replayed = Replayed {
 
 /// How a log replays an insertion into this filter.
 pub(super) fn replayed(filter: &CuckooFilter) -> &'static Replayed {
-    match filter.parts().keyed.is_some() {
+    match filter.key().is_some() {
         true => &REPLAYED_IF_THERE,
         false => &REPLAYED,
     }
@@ -130,7 +130,7 @@ fn refusal(filter: &CuckooFilter, error: InsertError) -> CommandError {
         InsertError::Full => CommandError::CuckooFull,
         InsertError::Copies => CommandError::CuckooCopies,
         InsertError::CannotGrow
-            if filter.parts().keyed.is_some() && filter.expected_until_growth().is_none() =>
+            if filter.key().is_some() && filter.expected_until_growth().is_none() =>
         {
             CommandError::CuckooWidths
         }

@@ -5,6 +5,7 @@ use core::mem::size_of;
 use super::CuckooFilter;
 use super::table::Table;
 use crate::bloom::stats::Stats;
+use crate::hash::Key;
 use crate::math::{exp_m1, ln_1p};
 
 impl CuckooFilter {
@@ -30,6 +31,21 @@ impl CuckooFilter {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0
+    }
+
+    /// The key of the hash, in a filter with a chosen error rate. RedisBloom's kind has none.
+    ///
+    /// ```
+    /// # use everbloom::{CuckooFilter, hash::Key};
+    /// let builder = CuckooFilter::builder().capacity(100).error_rate(0.01);
+    /// assert_eq!(builder.seed(7).build()?.key(), Some(Key::from_seed(7)));
+    /// assert_eq!(CuckooFilter::new(100).key(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        self.keyed.as_ref().map(|keyed| keyed.parts.key)
     }
 
     /// Items removed since the last compaction. [Example](Self::compact).
