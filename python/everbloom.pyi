@@ -305,7 +305,7 @@ class CuckooFilter(_Adding, _Set):
 
     @property
     def capacity(self) -> int:
-        """How many items the tables take before the filter grows."""
+        """The most items that the tables take. RedisBloom's kind grows earlier."""
 
     @property
     def expansion(self) -> int:
@@ -313,7 +313,7 @@ class CuckooFilter(_Adding, _Set):
 
     @property
     def slots(self) -> int:
-        """The slots of all tables, which is the most items that fit."""
+        """The slots of all tables. With an error rate 19 of 20 are used at most: see capacity."""
 
     @property
     def tables(self) -> int:

@@ -126,7 +126,7 @@ impl CuckooFilter {
         self.0.read(py, Inner::expansion)
     }
 
-    /// The slots of all tables, which is the most items that fit.
+    /// The slots of all tables. With an error rate 19 of 20 are used at most: see `capacity`.
     #[getter]
     fn slots(&self, py: Python<'_>) -> u64 {
         self.0.read(py, Inner::slots)

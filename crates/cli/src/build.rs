@@ -52,8 +52,8 @@ pub(crate) struct Args {
     /// Make a filter that grows beyond its capacity, as those of `dedup`
     #[arg(short, long)]
     growing: bool,
-    /// Make a cuckoo filter, from which records can be removed. It takes its capacity and no more,
-    /// unless it is --growing
+    /// Make a cuckoo filter, from which records can be removed. It takes at least its capacity, and
+    /// is then full, unless it is --growing
     #[arg(long, conflicts_with = "layout")]
     deletable: bool,
     /// Where the bits of a record lie [default: blocked]

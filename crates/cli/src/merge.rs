@@ -251,7 +251,7 @@ pub(crate) struct ShrinkArgs {
 const SHRINK_HELP: &str = "\
 For a filter that was made for too many items. It must be of fixed size and in the blocked layout.
 It keeps its items, its key and its error rate. Its size is halved, once or several times; an odd
-number of blocks of 64 bytes becomes the next power of two. It may have room for more items than
+number of blocks of 64 bytes becomes the next lower power of two. It may have room for more items than
 --capacity says.
 
 Exit code: 0 when that is done, 1 when it would not become smaller, 2 for an error; then the file is

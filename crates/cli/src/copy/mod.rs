@@ -65,7 +65,8 @@ Copies Bloom and cuckoo filters between RedisBloom, Redis or Valkey with the eve
 everbloom serve, in any direction: all of a filter, bit for bit, and when the key expires. Keys of
 other types are only counted. It needs less than 150 MB of memory for filters of any size. Filters of
 valkey-bloom are copied from it, not to it, and each is held in memory. Blocked filters (TYPE answers
-everbloom) do not go to RedisBloom. Of a Cluster, give each primary as FROM in turn, and any as TO.
+everbloom) and cuckoo filters with an error rate (everblmCF) do not go to RedisBloom. Of a Cluster,
+give each primary as FROM in turn, and any as TO.
 
 Nobody sees half a filter. Each one is loaded under a temporary name (KEY:everbloom-copy:...), read
 back and compared, and then renamed. Both servers are also asked for up to 65 536 random items. What

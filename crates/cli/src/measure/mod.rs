@@ -46,7 +46,7 @@ pub(crate) struct Args {
         value_parser = number::whole::<u32>(2, u32::MAX.into())
     )]
     count: u32,
-    /// The kind of filter: a cuckoo filter takes no error rate, it follows from the bucket size
+    /// The kind of filter: cuckoo is RedisBloom's, whose error rate follows from the bucket size
     #[arg(long, value_enum, default_value_t = Family::Bloom)]
     family: Family,
     /// The error rate to reserve, between 0 and 1

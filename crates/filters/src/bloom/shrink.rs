@@ -7,8 +7,8 @@
 //! Of any other number, a block on a boundary goes into both neighbours, so items take up room
 //! twice. If that happened in each of several steps, most blocks would become full. So a filter
 //! has one sequence of sizes, in which each divides the one before, except that one of them may be
-//! the first power of two: see [`next_smaller`]. However many steps it takes to a size, the bits are
-//! those of a single step.
+//! the next lower power of two: see [`next_smaller`]. However many steps it takes to a size, the
+//! bits are those of a single step.
 
 use alloc::vec::Vec;
 use core::iter::successors;
@@ -76,7 +76,7 @@ impl BloomFilter {
     ///
     /// Use it for a filter that was made for far too many items. Neighbouring blocks become one,
     /// so the size is halved, once or several times; where it is an odd number of blocks, they
-    /// become a power of two. The new [`capacity`](Self::capacity) is what the new size has room
+    /// become the next lower power of two. The new [`capacity`](Self::capacity) is what the new size has room
     /// for, which may be twice what was asked for. It follows from the bits that are 1, and so
     /// several steps make the same filter as one. Takes time linear in the size.
     ///
@@ -227,7 +227,7 @@ fn shrunk(layer: &Layer, capacity: u64, rate: Rate) -> Result<Layer, ShrinkError
 }
 
 /// The next smaller number of blocks that so many become: half of them; of an odd number, the next
-/// power of two.
+/// lower power of two.
 fn next_smaller(blocks: usize) -> Option<usize> {
     match blocks {
         0 | 1 => None,
@@ -279,7 +279,7 @@ fn capacity_of(layer: &Layer, few: usize, used: u64, rate: Rate) -> BlockedSize 
 }
 
 /// The blocks of a filter put into fewer ones: half of them, once or several times, and perhaps then
-/// the next power of two, or a lower one.
+/// the next lower power of two, or one below it.
 fn folded(blocks: &[[u8; BLOCK]], few: usize) -> impl Iterator<Item = [u8; BLOCK]> {
     // Halved until there are so few, or else until their number is odd.
     let odd = blocks.len() >> blocks.len().trailing_zeros();

@@ -73,8 +73,9 @@ const STEPS: u32 = 128;
 
 impl CuckooFilter {
     /// The expected number of further items until the filter grows by a table; `None` if it does
-    /// not grow, or has as many tables as it can have. An expected value: one filter may take a tenth more or less, and a large one with
-    /// a bucket size of 1 or 2 a quarter. Takes time linear in the number of tables.
+    /// not grow, or has as many tables as it can have. An expected value: one filter may take a
+    /// tenth more or less, and a large one with a bucket size of 1 or 2 a quarter. Takes time linear
+    /// in the number of tables.
     ///
     /// It assumes that all items are different. An item that is inserted repeatedly makes the
     /// filter grow at once.
