@@ -155,7 +155,7 @@ macro_rules! value_methods {
 /// The methods of a filter of bits.
 macro_rules! bloom_methods {
     ($class:ident, $inner:ty) => {
-        $crate::class::file_methods!($class, $inner, <$inner>::from_bytes);
+        $crate::class::file_methods!($class, $inner);
         $crate::class::set_methods!($class, $inner, $crate::error::build);
 
         #[pymethods]
@@ -199,7 +199,7 @@ macro_rules! bloom_methods {
 /// A filter in bytes and files. The class has a function `accept` that makes it of a filter that was
 /// read, or refuses.
 macro_rules! file_methods {
-    ($class:ident, $inner:ty, $from_bytes:expr) => {
+    ($class:ident, $inner:ty) => {
         #[pymethods]
         impl $class {
             /// The filter as bytes. from_bytes and everbloom's Rust library read them.
@@ -215,7 +215,7 @@ macro_rules! file_methods {
             /// Reads a filter from the bytes of to_bytes. FormatError when they are not a filter.
             #[classmethod]
             fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
-                let filter = $crate::argument::from_bytes_like(data, $from_bytes)?;
+                let filter = $crate::argument::from_bytes_like(data, <$inner>::from_bytes)?;
                 Self::accept(filter).map_err($crate::error::FormatError::new_err)
             }
 
@@ -232,7 +232,7 @@ macro_rules! file_methods {
             /// something else; everbloom.load reads any kind of filter.
             #[classmethod]
             fn load(class: &Bound<'_, PyType>, path: std::path::PathBuf) -> PyResult<Self> {
-                let filter = $crate::argument::from_file(class.py(), &path, $from_bytes)?;
+                let filter = $crate::argument::from_file(class.py(), &path, <$inner>::from_bytes)?;
                 Self::accept(filter).map_err(|reason| $crate::error::in_file(reason, &path))
             }
 

@@ -3,7 +3,6 @@
 use std::ptr;
 
 use everbloom::CuckooFilter as Inner;
-use everbloom::bytes::{BytesError, Note};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
@@ -36,7 +35,7 @@ pub(crate) struct CuckooFilter(Shared<Inner>);
 
 item_methods!(CuckooFilter);
 value_methods!(CuckooFilter, Inner);
-file_methods!(CuckooFilter, Inner, from_bytes);
+file_methods!(CuckooFilter, Inner);
 set_methods!(CuckooFilter, Inner, error::cuckoo);
 union_method!(CuckooFilter);
 
@@ -163,14 +162,5 @@ impl CuckooFilter {
     )]
     fn accept(filter: Inner) -> Result<Self, &'static str> {
         Ok(filter.into())
-    }
-}
-
-/// The filter of these bytes. A note in front is skipped, unless items were changed before they were
-/// added.
-pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Inner, BytesError> {
-    match Note::split(bytes)? {
-        (Some(note), _) if note.is_critical() => Err(BytesError::CriticalNote),
-        (_, filter) => Inner::from_bytes(filter),
     }
 }

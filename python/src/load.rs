@@ -7,7 +7,7 @@ use everbloom::host::LayeredFilter as Inner;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-use crate::cuckoo::{self, CuckooFilter};
+use crate::cuckoo::CuckooFilter;
 use crate::fixed::BloomFilter;
 use crate::scalable::ScalableBloomFilter;
 use crate::windowed::WindowedBloomFilter;
@@ -26,7 +26,7 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
         Err(BytesError::Kind) => match py.detach(|| everbloom::BloomFilter::from_bytes(&bytes)) {
             Ok(filter) => BloomFilter::from(filter).into_py_any(py),
             Err(BytesError::Kind) => {
-                let filter = py.detach(|| cuckoo::from_bytes(&bytes));
+                let filter = py.detach(|| everbloom::CuckooFilter::from_bytes(&bytes));
                 let filter = filter.map_err(|error| error::bytes_of_file(error, &path))?;
                 CuckooFilter::from(filter).into_py_any(py)
             }

@@ -122,27 +122,13 @@ impl<'l> Climb<'l> {
 /// A table by its number.
 fn table(parts: &CuckooParts, number: u16) -> Option<Layer> {
     let (buckets, _) = parts.table(number)?;
-    let slots = buckets.checked_mul(parts.bucket_size.into())?;
-    let (kind, most, fingerprints) = match parts.keyed {
-        None => (FilterKind::Cuckoo, slots, 255.0),
-        Some(keyed) => {
-            // As in `CuckooFilter::capacity`.
-            let most = slots - slots.div_ceil(20);
-            let more = keyed
-                .width_of(number.into())?
-                .get()
-                .checked_sub(keyed.width)?;
-            let first = 2.0_f64.powi(keyed.width.into()) - 1.0;
-            let all = first * 2.0_f64.powi(more.into());
-            (FilterKind::KeyedCuckoo, most, all)
-        }
-    };
+    let (most, fingerprints) = parts.table_capacity(number)?;
     Some(Layer {
-        kind,
-        size: slots,
+        kind: Parts::Cuckoo(*parts).kind(),
+        size: buckets.checked_mul(parts.bucket_size.into())?,
         hashes: parts.bucket_size.into(),
         most,
-        fingerprints,
+        fingerprints: fingerprints as f64,
     })
 }
 

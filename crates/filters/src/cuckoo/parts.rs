@@ -169,6 +169,25 @@ impl CuckooParts {
         let shape = self.shape(number.into())?;
         Some((shape.buckets.get(), shape.bytes()?))
     }
+
+    /// The most items that a table takes, by its number, and how many fingerprints there are in it,
+    /// if they are countable.
+    ///
+    /// ```
+    /// # use everbloom::redisbloom::CuckooError;
+    /// # use everbloom::CuckooFilter;
+    /// let parts = CuckooFilter::builder().parts()?;
+    /// assert_eq!(parts.table_capacity(0), Some((1024, 255)));
+    /// let parts = CuckooFilter::builder().capacity(1000).error_rate(0.01).seed(1).parts()?;
+    /// assert_eq!(parts.table_capacity(0), Some((1026, 1023)));
+    /// # Ok::<(), CuckooError>(())
+    /// ```
+    #[must_use]
+    pub fn table_capacity(&self, number: u16) -> Option<(u64, u64)> {
+        let shape = self.shape(number.into())?;
+        shape.slots()?;
+        Some((shape.capacity(), shape.fingerprints()))
+    }
 }
 
 impl CuckooFilter {

@@ -93,15 +93,15 @@ impl CuckooFilter {
                 UnionError::Key,
             ),
             (
+                own.expansion == others.expansion && is_nested,
+                UnionError::Growth,
+            ),
+            (
                 keyed.is_none_or(|(one, other)| one == other),
                 UnionError::ErrorRate,
             ),
             (own.buckets == others.buckets, UnionError::Capacity),
             (own.bucket_size == others.bucket_size, UnionError::Capacity),
-            (
-                own.expansion == others.expansion && is_nested,
-                UnionError::Growth,
-            ),
         ])
     }
 

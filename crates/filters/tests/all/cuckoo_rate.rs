@@ -478,6 +478,8 @@ fn filters_that_differ_are_not_united() {
         (filter(100, 0.02, 2, 1), UnionError::ErrorRate),
         (filter(200, 0.01, 2, 1), UnionError::Capacity),
         (filter(100, 0.01, 4, 1), UnionError::Growth),
+        // Its widths are others, too.
+        (filter(100, 0.01, 0, 1), UnionError::Growth),
         (plain.clone(), UnionError::Hash),
     ] {
         assert_eq!(one.union(&other), Err(error));

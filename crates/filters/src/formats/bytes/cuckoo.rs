@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::error::BytesError;
 use super::head::{checksum_of, end_record, padded, verify};
 use super::input::{Input, MAGIC, RECORD, VERSION, version};
-use super::note::NOTED;
+use super::note::Note;
 use crate::cuckoo::CuckooFilter;
 use crate::cuckoo::keyed::KeyedParts;
 use crate::cuckoo::parts::CuckooParts;
@@ -79,9 +79,13 @@ impl CuckooFilter {
     /// [`BytesError`] says what is wrong with the bytes. No input causes a panic, or an allocation
     /// for more slots than the input has.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
+        let (note, bytes) = Note::split(bytes)?;
+        if note.is_some_and(|note| note.is_critical()) {
+            return Err(BytesError::CriticalNote);
+        }
         match version(bytes)? {
             VERSION => {}
-            1 | 2 | NOTED => return Err(BytesError::Kind),
+            1 | 2 => return Err(BytesError::Kind),
             other => return Err(BytesError::Version(other)),
         }
         let mut input = Input(bytes);

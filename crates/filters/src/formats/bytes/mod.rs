@@ -97,7 +97,7 @@
 //!               +56  u64  checksum, as that of a layer
 //! ```
 //!
-//! A [`Note`] may be in front of a Bloom filter of version 3, and has version 4:
+//! A [`Note`] may be in front of a filter of version 3, and has version 4:
 //!
 //! ```text
 //!      0     8  magic: "EVRBLOOM"

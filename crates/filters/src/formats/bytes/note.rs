@@ -28,8 +28,8 @@ const CHECKSUM: usize = size_of::<u64>();
 
 /// A text in front of a filter's bytes, such as what its items are.
 ///
-/// The bytes of a note, followed by those of `to_bytes` or `write_to` of a Bloom filter, are a
-/// filter with a note. `from_bytes`, `read_from` and [`BloomView`](crate::BloomView) read the filter
+/// The bytes of a note, followed by those of `to_bytes` or `write_to` of a filter, are a filter
+/// with a note. `from_bytes`, `read_from` and [`BloomView`](crate::BloomView) read the filter
 /// and skip the note, unless it is critical.
 ///
 /// ```

@@ -71,6 +71,23 @@ fn a_bloom_filter_is_no_cuckoo_filter() {
     }
 }
 
+#[test]
+fn a_note_is_skipped_unless_it_is_critical() {
+    let mut filter = CuckooFilter::new(100);
+    filter.insert("a").unwrap();
+    let noted = |note: Note| [note.to_bytes(), filter.to_bytes()].concat();
+    let note = Note::new("whole lines").unwrap();
+    assert_eq!(
+        CuckooFilter::from_bytes(&noted(note.clone())),
+        Ok(filter.clone())
+    );
+    let critical = noted(note.critical());
+    assert_eq!(
+        CuckooFilter::from_bytes(&critical),
+        Err(BytesError::CriticalNote)
+    );
+}
+
 /// A filter with a chosen error rate, as another program made it from the text of docs/formats.md.
 #[test]
 fn a_filter_with_an_error_rate_has_these_bytes() {

@@ -7,7 +7,7 @@
     clippy::cast_possible_truncation
 )]
 
-use everbloom::bytes::{BytesError, ReadError};
+use everbloom::bytes::{BytesError, Note, ReadError};
 use everbloom::hash::{Key, murmur64a};
 use everbloom::host::LayeredFilter;
 use everbloom::redisbloom::{Check, Options, PartsError, ValkeyBloom};
