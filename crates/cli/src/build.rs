@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use everbloom::dcso::DcsoFilter;
 use everbloom::hash::Key;
@@ -17,14 +16,14 @@ use crate::filter::{OwnFilter, Writable, layouts};
 use crate::filter_file::FilterFile;
 use crate::number::{self, found_rate, grouped};
 use crate::other::Program;
-use crate::progress::Progress;
 use crate::records::args::{RecordArgs, sources};
 use crate::records::case::Case;
-use crate::records::chunk::{Chunk, Digest};
-use crate::records::input::{self, Source};
+use crate::records::chunk::Digest;
+use crate::records::input::Source;
 use crate::records::selection::Selection;
 use crate::records::shared::Shared;
 use crate::records::signals::Signals;
+use crate::records::tally::{Tally, read};
 use crate::sort::Sort;
 
 /// The error rate without --error-rate.
@@ -147,17 +146,6 @@ enum Format {
     Dcso,
 }
 
-/// What was counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) records: u64,
-    /// Records that have the field.
-    pub(crate) keys: u64,
-    /// Those that lack it. An empty line of a table lacks nothing.
-    lacking: u64,
-    pub(crate) cut_quotes: u64,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sources = sources(&args.inputs);
     check_format(args)?;
@@ -260,12 +248,12 @@ fn given(args: &Args, file: &mut FilterFile) -> Result<(Option<Writable>, Select
 fn unwritten(error: InsertError) -> Failure {
     match error {
         InsertError::Full => Failure::other(
-            "the filter has no more room, and no filter was written; give a larger --capacity, or \
-             --growing. A deletable filter has a record as often as the input, and at most 8 \
-             times in a table: if there are repeats, leave them out with `sort -u`",
+            "the filter has no more room, and nothing was written; build it again with a larger \
+             --capacity, or with --growing. A deletable filter has a record as often as the input: \
+             if there are repeats, leave them out with `sort -u`",
         ),
         InsertError::Copies => Failure::other(
-            "the filter has no room for one more copy of a record, and no filter was written; \
+            "the filter has no room for one more copy of a record, and nothing was written; \
              leave repeats out with `sort -u`",
         ),
         error => {
@@ -299,43 +287,6 @@ fn check_case_of_dcso(args: &Args) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-/// Reads all inputs, and gives what the digest has of the records to `take`.
-pub(crate) fn read(
-    (records, quiet): (&RecordArgs, bool),
-    sources: &[Source],
-    (case, digest): (Case, &Digest),
-    shared: &Arc<Shared>,
-    mut take: impl FnMut(&Chunk) -> Result<(), Failure>,
-) -> Result<Tally, Failure> {
-    let mut pipeline = records.start(sources, case, digest, shared)?;
-    let progress = Progress::of_input(input::sizes(sources).stored, quiet);
-    let mut tally = Tally::default();
-    while let Some(chunk) = pipeline.next()? {
-        let then = ", and no filter was written; without --strict it would be left out";
-        records.check(&chunk, tally.records, then)?;
-        tally.records += chunk.ends.len() as u64;
-        tally.keys += (chunk.ends.len() - chunk.keyless.len()) as u64;
-        tally.lacking += chunk.lacking.len() as u64;
-        tally.cut_quotes += chunk.cut_quotes;
-        take(&chunk)?;
-        pipeline.recycle(chunk);
-        progress.update(shared.read.load(Ordering::Relaxed), || {
-            format!("{} records", grouped(tally.records))
-        });
-    }
-    drop(progress);
-    if shared.failed.load(Ordering::Relaxed) > 0 {
-        return Err(Failure::other(
-            "no filter was written, because some of the input could not be read",
-        ));
-    }
-    if !shared.stop.load(Ordering::Relaxed) {
-        let then = ", and no filter was written";
-        records.check_any(tally.keys, tally.lacking, then)?;
-    }
-    Ok(tally)
 }
 
 /// The capacity that was asked for, or what the files need.
@@ -408,13 +359,8 @@ fn make_deletable(args: &Args, capacity: u64, rate: f64) -> Result<OwnFilter, Fa
         true => builder.build(),
         false => builder.expansion(0).build(),
     };
-    made.map(OwnFilter::Cuckoo).map_err(|error| {
-        Failure::Other(format!(
-            "cannot make a deletable filter for {} records at an error rate of {}: {error}",
-            grouped(capacity),
-            label::percent(rate)
-        ))
-    })
+    let made = made.map(OwnFilter::Cuckoo);
+    made.map_err(|error| Failure::unmade_because(capacity, error))
 }
 
 /// The filter of a file, to add to it.
@@ -461,14 +407,7 @@ fn summarize(tally: &Tally, filter: &Writable, bytes: u64, args: &Args) {
         grouped(stats.items),
         grouped(bytes),
     );
-    let keyless = tally.records - tally.keys;
-    if keyless > 0 {
-        let keyless = grouped(keyless);
-        text += &format!("{keyless} had no such field and were left out\n");
-    }
-    if let Some(warning) = args.records.cut_quotes(tally.cut_quotes) {
-        text += &format!("{warning}\n");
-    }
+    text += &tally.left_out(&args.records);
     text += &format!("of other records it finds {}\n", found_rate(now));
     let made_for = stats.capacity.zip(stats.error_rate);
     if let Some((_, asked)) =

@@ -66,6 +66,11 @@ impl Failure {
             }
             other => other.to_string(),
         };
+        Self::unmade_because(capacity, why)
+    }
+
+    /// A filter that cannot be made, and why.
+    pub(crate) fn unmade_because(capacity: u64, why: impl Display) -> Self {
         Self::Other(format!(
             "cannot make a filter for {} records: {why}; give a smaller --capacity or a larger \
              --error-rate",

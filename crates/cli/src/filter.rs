@@ -182,7 +182,7 @@ pub(crate) fn insert_growing(
 }
 
 /// Calls a method that all types have.
-macro_rules! either {
+macro_rules! any {
     ($filter:expr, $name:ident => $call:expr) => {
         match $filter {
             OwnFilter::Fixed($name) => $call,
@@ -257,7 +257,7 @@ impl OwnFilter {
 
     /// How many items were inserted.
     pub(crate) fn items(&self) -> u64 {
-        either!(self, filter => filter.len())
+        any!(self, filter => filter.len())
     }
 
     pub(crate) fn write_to(&self, mut file: &File) -> io::Result<()> {
@@ -270,11 +270,11 @@ impl OwnFilter {
 
     /// Looks at all bits.
     pub(crate) fn stats(&self) -> Stats {
-        either!(self, filter => filter.stats())
+        any!(self, filter => filter.stats())
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
-        either!(self, filter => filter.memory_usage())
+        any!(self, filter => filter.memory_usage())
     }
 
     pub(crate) fn describe(&self) -> Description {

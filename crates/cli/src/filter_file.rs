@@ -97,6 +97,18 @@ impl FilterFile {
         Ok(file)
     }
 
+    /// Opens a file that is there, to change it.
+    pub(crate) fn open_existing(path: &Path) -> Result<Self, Failure> {
+        // Opening it to write would make the file.
+        match path.try_exists() {
+            Ok(false) => Err(Failure::Other(format!(
+                "there is no file {}; give the name of a filter file",
+                path.display()
+            ))),
+            Ok(true) | Err(_) => Self::open(path),
+        }
+    }
+
     /// Opens the file to read it, which several may do at a time.
     pub(crate) fn open_to_read(path: &Path) -> Result<Self, Failure> {
         Self::open_with(path, OpenOptions::new().read(true), File::try_lock_shared)
@@ -115,7 +127,7 @@ impl FilterFile {
             Ok(filter) => Ok((filter, selection)),
             Err(_) => Err(unusable(
                 path,
-                "is a cuckoo filter, and only Bloom filters can be copied and converted; for a \
+                "is a cuckoo filter, which can be neither copied to a server nor converted; for a \
                  server, add the records there",
             )),
         }
@@ -328,8 +340,8 @@ impl FilterFile {
         sort.ok_or_else(|| unusable(&self.path, unknown))
     }
 
-    /// Whether the file may be replaced by a filter of this program, without one by a Bloom filter
-    /// of ours: it is new, or such a filter, whose bits may be damaged.
+    /// Whether the file may be replaced by a filter of this program; `None` is a Bloom filter of
+    /// ours. It may if it is new, or such a filter, whose bits may be damaged.
     pub(crate) fn check_is_of(&mut self, program: Option<Program>) -> Result<(), Failure> {
         if !self.is_empty && self.is_own()? && self.sort()? == Sort::Cuckoo {
             let why = format!(

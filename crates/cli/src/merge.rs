@@ -174,9 +174,8 @@ fn unlike(first: &Path, path: &Path, error: UnionError) -> Failure {
         UnionError::Bits | UnionError::Hashes | UnionError::Capacity => "have different sizes",
         UnionError::Room => {
             return Failure::Unlike(format!(
-                "{} has no room for the records of {} beside its own; build them again with a \
-                 --capacity for the records of all",
-                first.display(),
+                "there is no room for the records of {} beside those of the files before it; build \
+                 them again with a --capacity for the records of all",
                 path.display()
             ));
         }
@@ -261,15 +260,8 @@ Example:
   everbloom shrink --capacity 2M seen.bloom";
 
 pub(crate) fn run_shrink(args: &ShrinkArgs) -> Result<ExitCode, Failure> {
-    // Opening it to write would make the file.
     let path = &args.file;
-    if !path.exists() {
-        return Err(Failure::Other(format!(
-            "there is no file {}; give the name of a filter file",
-            path.display()
-        )));
-    }
-    let mut file = FilterFile::open(path)?;
+    let mut file = FilterFile::open_existing(path)?;
     let mut filter = match file.read_any()? {
         OwnFilter::Fixed(filter) => filter,
         OwnFilter::Growing(_) => {

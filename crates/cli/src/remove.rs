@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use everbloom::CuckooFilter;
 
-use crate::build::{Tally, read};
 use crate::failure::{Failure, say};
 use crate::filter::OwnFilter;
 use crate::filter_file::FilterFile;
@@ -15,6 +14,7 @@ use crate::records::args::{RecordArgs, sources};
 use crate::records::chunk::Digest;
 use crate::records::shared::Shared;
 use crate::records::signals::Signals;
+use crate::records::tally::{Tally, read};
 
 /// Take records out of a filter file that `build --deletable` made
 #[derive(clap::Args, Debug)]
@@ -34,18 +34,19 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-Remove only records that were put in. A record that never was, and that the filter finds all the
-same, takes a record with it that was put in and is then missed; that happens as often as the error
-rate says. A record is removed as often as the input has it: if it was put in twice, it is there
+Remove only records that were put in. For a record that never was, and that the filter finds all
+the same, it removes another one, which was put in and is then missed; that happens at most as often
+as the error rate says. A record is removed as often as the input has it: if it was put in twice, it is there
 until it was removed twice. A record that the filter does not find is counted, and changes nothing.
 
 The filter must be a cuckoo filter; a Bloom filter can forget no record. What the file remembers of
 the records holds here as for `build --append`.
 
-FILE.bloom is replaced in one step, when all was read. After an error or a signal it is as it was.
+FILE.bloom is replaced in one step, when all was read. After an error or a signal it is as it was. The
+first record of --header is not removed.
 
-Exit code: 0 when the file is written, 1 when some of the records were not in the filter, 2 for an
-error, also when no record had the field; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.
+Exit code: 0 when all records were removed, 1 when some were not in the filter and the others were
+removed, 2 for an error, also when no record had the field; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.
 
 Example:
   everbloom remove absent.bloom created.txt";
@@ -75,9 +76,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }
-    file.remember(selection)?;
     let filter = OwnFilter::Cuckoo(filter);
-    file.save(|to| filter.write_to(to))?;
+    // The file remembers what was compared when records were put in, and keeps that.
+    if missing < tally.keys {
+        file.save(|to| filter.write_to(to))?;
+    }
     if !args.quiet {
         summarize(&tally, missing, &filter, &args.records);
     }
@@ -85,14 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn open(path: &Path) -> Result<(FilterFile, CuckooFilter), Failure> {
-    // Opening it to write would make the file.
-    if !path.exists() {
-        return Err(Failure::Other(format!(
-            "there is no file {}; give the name of a filter file",
-            path.display()
-        )));
-    }
-    let mut file = FilterFile::open(path)?;
+    let mut file = FilterFile::open_existing(path)?;
     match file.read_any()? {
         OwnFilter::Cuckoo(filter) => Ok((file, filter)),
         OwnFilter::Fixed(_) | OwnFilter::Growing(_) => Err(Failure::Other(format!(
@@ -110,13 +106,7 @@ fn summarize(tally: &Tally, missing: u64, filter: &OwnFilter, records: &RecordAr
         grouped(tally.keys.saturating_sub(missing)),
         grouped(stats.items),
     );
-    let keyless = tally.records.saturating_sub(tally.keys);
-    if keyless > 0 {
-        text += &format!("{} had no such field and were left out\n", grouped(keyless));
-    }
-    if let Some(warning) = records.cut_quotes(tally.cut_quotes) {
-        text += &format!("{warning}\n");
-    }
+    text += &tally.left_out(records);
     if missing > 0 {
         text += &format!("{} were not in the filter\n", grouped(missing));
     }

@@ -72,7 +72,7 @@ fn fetch(
         found => {
             let found = found.describe().unwrap_or_else(|| "nothing".to_owned());
             return Err(Failure::Filter(format!(
-                "the key holds {found}; only Bloom filters have files"
+                "the key holds {found}; only Bloom filters go from a server to a file"
             )));
         }
     }

@@ -35,18 +35,17 @@ pub(super) fn summarize(tally: &Tally, memory: &Memory, args: &Args) {
     let Tally {
         records,
         kept,
-        keys,
+        lacking,
         cut_quotes,
         ..
     } = *tally;
-    let keyless = records - keys;
     let repeats = if args.repeated { kept } else { records - kept };
     let noun = if repeats == 1 { "repeat" } else { "repeats" };
     let [records, kept, repeats] = [records, kept, repeats].map(grouped);
     let mut text = format!("{records} records in, {kept} out, {repeats} {noun}");
-    if keyless > 0 {
-        let keyless = grouped(keyless);
-        text += &format!("; {keyless} had no such field and are no repeats");
+    if lacking > 0 {
+        let lacking = grouped(lacking);
+        text += &format!("; {lacking} had no such field and are no repeats");
     }
     if let Some(warning) = args.records.cut_quotes(cut_quotes) {
         text += &format!("\n{warning}");

@@ -19,4 +19,5 @@ mod reader;
 pub(crate) mod selection;
 pub(crate) mod shared;
 pub(crate) mod signals;
+pub(crate) mod tally;
 mod unpack;

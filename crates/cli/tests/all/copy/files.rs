@@ -147,7 +147,7 @@ fn what_has_no_file_or_no_filter_is_said() {
     for (args, words) in [
         (
             [&*at("cuckoo"), "new.bloom"],
-            "only Bloom filters have files",
+            "only Bloom filters go from a server to a file",
         ),
         ([&*at("text"), "new.bloom"], "a value of type string"),
         ([&*at("none"), "new.bloom"], "there is no such key"),

@@ -118,7 +118,7 @@ fn a_full_one_is_refused_or_grows() {
     let small = [&BUILD[..], &["-c", "1000", "f.bloom", "in"]].concat();
     let words = [
         "no more room",
-        "no filter was written",
+        "nothing was written",
         "--capacity",
         "--growing",
     ];
@@ -127,7 +127,7 @@ fn a_full_one_is_refused_or_grows() {
     refused(&everbloom(&folder, &repeats), &["sort -u"]);
     // Nor does a filter that grows become huge for the copies of one record.
     let copies = [&BUILD[..], &["--growing", "-c", "1000", "f.bloom"]].concat();
-    let words = ["one more copy", "no filter was written", "sort -u"];
+    let words = ["one more copy", "nothing was written", "sort -u"];
     refused(&with_input(&folder, &copies, "a\n".repeat(100)), &words);
     assert!(!folder.join("f.bloom").exists());
     let growing = ["-q", "--growing", "-c", "500", "f.bloom", "in"];
@@ -220,7 +220,7 @@ fn merged_filters_find_what_each_of_them_finds() {
         ),
         (
             ["merge", "x.bloom", "all.bloom", "b.bloom"],
-            "has no room for the records of",
+            "no room for the records of b.bloom beside",
         ),
         (
             ["merge", "bloom.bloom", "a.bloom", "b.bloom"],
@@ -250,11 +250,11 @@ fn what_cannot_be_done_with_it_is_refused() {
         ),
         (
             &["convert", "pieces", "f.bloom"],
-            "only Bloom filters can be copied",
+            "can be neither copied to a server nor converted",
         ),
         (
             &["copy", "f.bloom", "redis://127.0.0.1:1#k"],
-            "only Bloom filters can be copied",
+            "can be neither copied to a server nor converted",
         ),
         (
             &["dedup", "--state", "f.bloom", "in"],
@@ -342,6 +342,40 @@ fn what_is_removed_is_missed_and_nothing_else() {
     assert_eq!(found("name 0\n").status.code(), Some(0));
     with_input(&folder, &["remove", "-q", "f.bloom"], "name 0\n").success();
     assert_eq!(found("name 0\n").status.code(), Some(1));
+}
+
+/// It says nothing of what was put in, so the file remembers what it did.
+#[test]
+fn a_removal_does_not_change_what_a_file_remembers() {
+    let folder = folder_with(
+        "files-remove-memory",
+        &[(
+            "in", b"a
+b
+",
+        )],
+    );
+    let empty = [&BUILD[..], &["-q", "-c", "10", "empty.bloom", "/dev/null"]].concat();
+    everbloom(&folder, &empty).success();
+    let mut filter = CuckooFilter::builder()
+        .capacity(10)
+        .error_rate(1e-9)
+        .build();
+    filter.as_mut().unwrap().insert("a").unwrap();
+    let unnoted = filter.unwrap().to_bytes();
+    fs::write(folder.join("unnoted.bloom"), &unnoted).unwrap();
+    for file in ["empty.bloom", "unnoted.bloom"] {
+        let before = fs::read(folder.join(file)).unwrap();
+        let args = ["remove", "-q", "-f", "2", file];
+        let outcome = with_input(&folder, &args, "z\tzz\n");
+        assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+        assert!(fs::read(folder.join(file)).unwrap() == before, "{file}");
+    }
+    with_input(&folder, &["remove", "-q", "unnoted.bloom"], "a\n").success();
+    let info = everbloom(&folder, &["info", "unnoted.bloom"]).success();
+    assert!(!info.contains("compared"), "{info}");
+    let append = ["build", "-q", "--append", "-f", "1", "empty.bloom"];
+    with_input(&folder, &append, "a\tb\n").success();
 }
 
 #[test]

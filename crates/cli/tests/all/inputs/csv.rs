@@ -308,8 +308,8 @@ fn quotes_within_unquoted_fields_are_text_and_the_summary_warns_of_them() {
     }
 }
 
-/// Readers of CSV skip empty lines in a table of several fields. In a list of one field each is a
-/// value.
+/// Readers of CSV skip empty lines in a table of several fields, and a summary does not count them
+/// among records that lack the field. In a list of one field each is a value.
 #[test]
 fn an_empty_line_in_a_table_has_no_field() {
     let here = folder("csv-empty-lines");
@@ -319,7 +319,7 @@ fn an_empty_line_in_a_table_has_no_field() {
     for (flags, list) in [(header, "ban.csv"), (&["--csv"], "plain.csv")] {
         let args = [&["build", "-e", "1e-9"], flags, &["-f", "1", "ban", list]].concat();
         let built = everbloom(&here, &args);
-        assert!(built.stderr.contains(" had no such field"), "{built:?}");
+        assert!(!built.stderr.contains("no such field"), "{built:?}");
         built.success();
         let args = [&["check"], flags, &["-f", "1", "ban"]].concat();
         let table = "user,n\n,5\n\nann,6\n";
