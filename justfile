@@ -93,7 +93,7 @@ bench: _bench-build bench-library bench-server bench-module bench-client bench-c
 # Do the benchmarks work? Small and short, in a minute; the figures mean nothing
 bench-smoke:
     cargo build -p everbloom-cli -p everbloom-module
-    for what in library server module client concurrency entrances growth pauses; do \
+    for what in library server module client concurrency entrances growth latency pauses; do \
         cargo run --manifest-path benches/Cargo.toml -- "$what" --smoke \
             --everbloom target/debug/everbloom --module target/debug/libeverbloom_module.so \
             --results target/bench-smoke || exit; \
@@ -150,6 +150,11 @@ bench-attacks: _bench-build
 # What others notice of acts that take long; needs redis-server and 10 GB of memory
 bench-pauses: _bench-build
     cargo run --release --manifest-path benches/Cargo.toml -- pauses
+
+# The time of single requests that come by a schedule, beside redis-server and, with `--redisbloom FILE`,
+# RedisBloom; five minutes
+bench-latency *args: _bench-build
+    cargo run --release --manifest-path benches/Cargo.toml -- latency {{ args }}
 
 # `everbloom dedup` beside huniq and runiq, which `cargo install huniq runiq` brings; needs python3
 bench-dedup: _bench-build

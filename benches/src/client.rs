@@ -15,6 +15,7 @@ use everbloom_client::{BitmapFilter, BitmapParameters};
 use serde::Serialize;
 
 use crate::Options;
+use crate::cpu::cpu_nanos;
 use crate::machine::Machine;
 use crate::server::process::{self, Server};
 use crate::stats::{median, short};
@@ -183,15 +184,15 @@ impl Subject {
         let items: Vec<_> = (first..first + count).map(item).collect();
         let add = operation == Operation::Add;
         let mut yes = 0;
-        let server = process::cpu_nanos(self.server.id())?;
-        let client = process::cpu_nanos(std::process::id())?;
+        let server = cpu_nanos(self.server.id())?;
+        let client = cpu_nanos(std::process::id())?;
         let start = Instant::now();
         for batch in items.chunks(way.items()) {
             yes += self.ask(way, add, batch)?;
         }
         let seconds = start.elapsed().as_secs_f64();
         let micros_since = |program, before: u64| -> Result<f64> {
-            let nanos = process::cpu_nanos(program)?.saturating_sub(before);
+            let nanos = cpu_nanos(program)?.saturating_sub(before);
             Ok(nanos as f64 / 1000.0 / count as f64)
         };
         let line = &mut self.lines[place(way, operation)];

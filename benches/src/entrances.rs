@@ -14,10 +14,11 @@ use everbloom_dev::free_port;
 use serde::Serialize;
 
 use crate::Options;
+use crate::cpu::cpu_nanos;
 use crate::load::Figures;
 use crate::machine::Machine;
 use crate::pauses::acts::get;
-use crate::server::process::{Server, cpu_nanos, load_at};
+use crate::server::process::{Server, load_at};
 use crate::stats::{median, short, spread};
 
 const PIPELINES: [usize; 2] = [1, 128];

@@ -7,9 +7,11 @@
 
 mod client;
 mod concurrency;
+mod cpu;
 mod entrances;
 mod fills;
 mod growth;
+mod latency;
 mod library;
 mod load;
 mod machine;
@@ -31,7 +33,7 @@ static HEAP: PeakAlloc = PeakAlloc;
 
 const USAGE: &str = "\
 Usage: everbloom-benches library|server|module|client|concurrency|entrances|fills|growth
-       |pauses|plot|lessons [OPTION...]
+       |latency|pauses|plot|lessons [OPTION...]
        everbloom-benches load --command COMMAND [OPTION...]
 
   library      everbloom and other crates: time, false positives, bits per item
@@ -42,6 +44,7 @@ Usage: everbloom-benches library|server|module|client|concurrency|entrances|fill
   entrances    what TLS, a Unix socket and metrics cost, beside redis-server
   fills        memory and lookups of a large filter that is filled by and by
   growth       filters that grew, by several expansions, beside reserved ones
+  latency      the time of single requests that come by a schedule, beside redis-server
   pauses       what others notice while something long is done, beside redis-server
   load         one load on one running server, as JSON
   plot         what library and server have written to --results, as SVG in docs/benchmarks
@@ -59,6 +62,7 @@ Usage: everbloom-benches library|server|module|client|concurrency|entrances|fill
                        the peer, and the host of the module; may be valkey-server
                        [default: redis-server]
                        EVERBLOOM_VALKEY_BLOOM=FILE puts that module beside ours, in the same host
+  --redisbloom FILE    its module, for `latency` [default: EVERBLOOM_REDISBLOOM, or without it]
   --results FOLDER     where DATE-CPU is made [default: results beside this crate]";
 
 /// The command line.
@@ -71,6 +75,7 @@ struct Options {
     everbloom: PathBuf,
     module: PathBuf,
     redis_server: PathBuf,
+    redisbloom: Option<PathBuf>,
     results: PathBuf,
 }
 
@@ -100,6 +105,7 @@ fn main() -> Result<()> {
         everbloom: target.join("release/everbloom"),
         module: target.join(format!("release/{DLL_PREFIX}everbloom_module{DLL_SUFFIX}")),
         redis_server: "redis-server".into(),
+        redisbloom: std::env::var_os("EVERBLOOM_REDISBLOOM").map(PathBuf::from),
         results: here.join("results"),
     };
     let mut what = None;
@@ -119,10 +125,11 @@ fn main() -> Result<()> {
             ("--everbloom", _) => options.everbloom = args.next().unwrap_or_default().into(),
             ("--module", _) => options.module = args.next().unwrap_or_default().into(),
             ("--redis-server", _) => options.redis_server = args.next().unwrap_or_default().into(),
+            ("--redisbloom", _) => options.redisbloom = Some(args.next().context(USAGE)?.into()),
             ("--results", _) => options.results = args.next().unwrap_or_default().into(),
             (
                 "library" | "server" | "module" | "client" | "concurrency" | "entrances" | "fills"
-                | "growth" | "pauses" | "plot" | "lessons",
+                | "growth" | "latency" | "pauses" | "plot" | "lessons",
                 None,
             ) => what = Some(arg),
             _ => bail!("{USAGE}"),
@@ -131,6 +138,10 @@ fn main() -> Result<()> {
     // Servers start in other folders, so the paths must be absolute.
     options.everbloom = std::path::absolute(&options.everbloom)?;
     options.module = std::path::absolute(&options.module)?;
+    options.redisbloom = match options.redisbloom {
+        Some(file) => Some(std::path::absolute(file)?),
+        None => None,
+    };
     if options.redis_server.components().count() > 1 {
         options.redis_server = std::path::absolute(&options.redis_server)?;
     }
@@ -144,6 +155,7 @@ fn main() -> Result<()> {
         Some("fills") => fills::run(&options),
         Some("growth") => growth::run(&options),
         Some("entrances") => entrances::run(&options),
+        Some("latency") => latency::run(&options),
         Some("pauses") => pauses::run(&options),
         Some("concurrency") => concurrency::run(&options),
         _ => bail!("{USAGE}"),

@@ -7,46 +7,27 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use everbloom_resp::{Decoder, Reply};
-use hdrhistogram::Histogram;
+use everbloom_resp::Decoder;
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-use super::requests::{Recipe, Ring, Verb, WORD};
+use super::answers::Answers;
+use super::requests::{Recipe, Ring};
 use super::stream::Stream;
+use super::tally::{Tally, record};
 
 /// A run fails when the server sends nothing for this long.
-const SILENCE: Duration = Duration::from_secs(30);
-
-/// The longest latency that is told from longer ones, in nanoseconds.
-const MAX_LATENCY_NANOS: u64 = 3600 * 1_000_000_000;
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
 /// The most bytes to read from a socket at a time.
-const READ_SIZE: usize = 256 * 1024;
+pub(super) const READ_SIZE: usize = 256 * 1024;
 
 /// When to stop. Batches that were sent before are still waited for and counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     pub(super) requests: u64,
     pub(super) time: Duration,
-}
-
-/// The counts of a run.
-#[derive(Clone, Debug)]
-pub(super) struct Tally {
-    pub(super) requests: u64,
-    pub(super) items: u64,
-    /// Items whose answer was 1.
-    pub(super) positives: u64,
-    /// Items that had not been added before the timed part.
-    pub(super) others: u64,
-    pub(super) other_positives: u64,
-    /// Of batches, in nanoseconds.
-    pub(super) latency: Histogram<u64>,
-    pub(super) elapsed: Duration,
-    /// The time spent waiting for the server.
-    pub(super) waited: Duration,
 }
 
 /// A connection. It waits for the replies of at most one batch.
@@ -60,18 +41,6 @@ struct Connection {
     sent: usize,
     answers: Answers,
     since: Instant,
-}
-
-/// What has been answered of a batch.
-#[derive(Default)]
-struct Answers {
-    /// The number of replies still to come.
-    due: usize,
-    /// The items answered, in the order of the requests.
-    found: Vec<bool>,
-    /// The number of bits of the next item of a bitmap that were answered, and whether all were 1.
-    bits: usize,
-    all_set: bool,
 }
 
 /// The load.
@@ -97,7 +66,8 @@ impl Load {
         recipe: &Recipe,
         batch: usize,
         limit: Limit,
-    ) -> Result<Self> {
+        tally: Tally,
+    ) -> Self {
         let start = Instant::now();
         let connections = streams.into_iter().map(|stream| Connection {
             stream,
@@ -108,26 +78,17 @@ impl Load {
             answers: Answers::default(),
             since: start,
         });
-        Ok(Self {
+        Self {
             connections: connections.collect(),
             ring,
             recipe: recipe.clone(),
             batch,
             limit,
-            tally: Tally {
-                requests: 0,
-                items: 0,
-                positives: 0,
-                others: 0,
-                other_positives: 0,
-                latency: Histogram::new_with_bounds(1, MAX_LATENCY_NANOS, 3)?,
-                elapsed: Duration::ZERO,
-                waited: Duration::ZERO,
-            },
+            tally,
             begun: 0,
             busy: 0,
             start,
-        })
+        }
     }
 
     /// Runs until the limit is reached.
@@ -142,6 +103,7 @@ impl Load {
                 Interest::READABLE | Interest::WRITABLE,
             )?;
         }
+        self.tally.begin()?;
         self.start = Instant::now();
         let start = self.start;
         for index in 0..self.connections.len() {
@@ -161,8 +123,7 @@ impl Load {
                 self.serve(event, &mut buffer)?;
             }
         }
-        self.tally.elapsed = self.start.elapsed();
-        Ok(self.tally)
+        self.tally.end()
     }
 
     fn serve(&mut self, event: &Event, buffer: &mut [u8]) -> Result<()> {
@@ -251,149 +212,14 @@ impl Load {
     /// Counts a batch that is answered.
     fn end(&mut self, index: usize, now: Instant) -> Result<()> {
         let connection = &mut self.connections[index];
-        let present = self.ring.present(&connection.batch);
-        let found = std::mem::take(&mut connection.answers.found);
-        let tally = &mut self.tally;
-        for (&found, &present) in found.iter().zip(present) {
-            ensure!(
-                !(present && self.recipe.verb.lost(found)),
-                "false negative: the server does not know an item that was added"
-            );
-            tally.items += 1;
-            tally.positives += u64::from(found);
-            tally.others += u64::from(!present);
-            tally.other_positives += u64::from(found && !present);
-        }
-        connection.answers.found = found;
-        connection.answers.found.clear();
-        tally.requests += connection.batch.len() as u64;
-        let nanos = (now - connection.since).as_nanos();
-        tally
-            .latency
-            .saturating_record(u64::try_from(nanos).unwrap_or(u64::MAX));
+        let batch = &connection.batch;
+        let present = self.ring.present(batch);
+        let found = &mut connection.answers.found;
+        self.tally
+            .count(&self.recipe, batch.len(), found, present)?;
+        found.clear();
+        record(&mut self.tally.latency, now - connection.since);
         self.busy -= 1;
         Ok(())
-    }
-}
-
-impl Answers {
-    /// Takes the next reply, which must have the form that the command's replies have.
-    fn take(&mut self, reply: &Reply, recipe: &Recipe) -> Result<()> {
-        ensure!(
-            self.due > 0,
-            "the server sent more than was asked: {reply:?}"
-        );
-        self.due -= 1;
-        match reply {
-            Reply::Bulk(bytes) if recipe.verb == Verb::Echo && bytes == WORD => {}
-            Reply::Array(items) if recipe.verb.takes_several() && items.len() == recipe.items => {
-                for item in items {
-                    self.found.push(bit(item)?);
-                }
-            }
-            reply if recipe.verb.is_bitmap() => {
-                self.all_set = bit(reply)? && (self.bits == 0 || self.all_set);
-                self.bits += 1;
-                if self.bits == recipe.commands() {
-                    self.found.push(self.all_set);
-                    self.bits = 0;
-                }
-            }
-            reply if recipe.verb != Verb::Echo && !recipe.verb.takes_several() => {
-                self.found.push(bit(reply)?);
-            }
-            reply => return wrong(reply),
-        }
-        Ok(())
-    }
-}
-
-/// The answer 0 or 1.
-fn bit(reply: &Reply) -> Result<bool> {
-    match reply {
-        Reply::Integer(0) => Ok(false),
-        Reply::Integer(1) => Ok(true),
-        reply => wrong(reply),
-    }
-}
-
-fn wrong<T>(reply: &Reply) -> Result<T> {
-    match reply.as_error() {
-        Some(text) => bail!("the server answered with an error: {text}"),
-        None => bail!("the server answered with something else: {reply:?}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::items::Bitmap;
-    use super::super::keys::Keys;
-    use super::*;
-
-    fn recipe(verb: Verb) -> Recipe {
-        Recipe {
-            verb,
-            keys: Keys::new("k", 1),
-            items: if verb.takes_several() { 2 } else { 1 },
-            bitmap: Bitmap::new(1000, 0.2).unwrap(),
-            present: 0,
-            hit_share: 0.0,
-            filling: false,
-        }
-    }
-
-    /// The items that these replies answer.
-    fn take(verb: Verb, replies: &[Reply]) -> Result<Vec<bool>> {
-        let mut answers = Answers {
-            due: replies.len(),
-            ..Answers::default()
-        };
-        for reply in replies {
-            answers.take(reply, &recipe(verb))?;
-        }
-        assert_eq!(answers.due, 0);
-        Ok(answers.found)
-    }
-
-    #[test]
-    fn replies_become_answers() {
-        let [no, yes] = [Reply::Integer(0), Reply::Integer(1)];
-        let pair = Reply::Array(vec![yes.clone(), no.clone()]);
-        assert_eq!(recipe(Verb::Getbit).commands(), 2);
-        for (verb, replies, found) in [
-            (Verb::Echo, vec![Reply::bulk("hello")], vec![]),
-            (
-                Verb::Exists,
-                vec![yes.clone(), no.clone()],
-                vec![true, false],
-            ),
-            (Verb::Mexists, vec![pair], vec![true, false]),
-            (
-                Verb::Getbit,
-                vec![no.clone(), yes.clone(), yes.clone(), yes.clone()],
-                vec![false, true],
-            ),
-        ] {
-            assert_eq!(take(verb, &replies).unwrap(), found, "{verb:?}");
-        }
-    }
-
-    #[test]
-    fn other_replies_end_the_run() {
-        let one = Reply::Integer(1);
-        for (verb, reply) in [
-            (Verb::Echo, Reply::bulk("hallo")),
-            (Verb::Echo, one.clone()),
-            (Verb::Exists, Reply::Integer(2)),
-            (Verb::Exists, Reply::bulk("1")),
-            (Verb::Mexists, one.clone()),
-            (Verb::Mexists, Reply::Array(vec![one.clone()])),
-            (Verb::Mexists, Reply::Array(vec![one.clone(), Reply::Null])),
-            (Verb::Getbit, Reply::error("ERR no")),
-        ] {
-            assert!(take(verb, &[reply.clone()]).is_err(), "{verb:?} {reply:?}");
-        }
-        let surplus = Answers::default().take(&one, &recipe(Verb::Exists));
-        assert!(surplus.is_err());
     }
 }

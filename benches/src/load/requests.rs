@@ -315,6 +315,11 @@ impl Ring {
         start..end
     }
 
+    /// The number of requests in the ring.
+    pub(super) fn len(&self) -> usize {
+        self.requests
+    }
+
     /// The bytes of these requests.
     pub(super) fn bytes(&self, requests: &Range<usize>) -> &[u8] {
         let bytes = requests.start * self.length..requests.end * self.length;

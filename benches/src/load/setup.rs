@@ -26,6 +26,9 @@ Usage: everbloom-benches load --command COMMAND [OPTION...]
   --unix PATH          its Unix socket
   --clients N          connections [default: 50]
   --pipeline N         requests that a connection sends before it waits [default: 1]
+  --rate N             requests a second by a schedule that no answer changes, and latency from the
+                       moment that each was due; without it, all connections are always busy
+  --server-process N   also prints the processor time that this process takes for a request
   --requests N, --seconds S
                        when to stop [default: 5 seconds]
   --reserve CAPACITY[,ERROR][,WORD...]
@@ -54,6 +57,8 @@ struct Flags {
     unix: Option<PathBuf>,
     clients: Option<usize>,
     pipeline: Option<usize>,
+    rate: Option<f64>,
+    server_process: Option<u32>,
     requests: Option<u64>,
     seconds: Option<f64>,
     reserve: Option<Reservation>,
@@ -83,6 +88,8 @@ impl Flags {
                 "--unix" => set(&mut flags.unix, value),
                 "--clients" => set(&mut flags.clients, value),
                 "--pipeline" => set(&mut flags.pipeline, value),
+                "--rate" => set(&mut flags.rate, value),
+                "--server-process" => set(&mut flags.server_process, value),
                 "--requests" => set(&mut flags.requests, value),
                 "--seconds" => set(&mut flags.seconds, value),
                 "--reserve" => set(&mut flags.reserve, value),
@@ -115,6 +122,9 @@ pub(super) struct Setup {
     pub(super) limit: Limit,
     pub(super) clients: usize,
     pub(super) pipeline: usize,
+    /// Requests a second. `None` when connections are always busy.
+    pub(super) rate: Option<f64>,
+    pub(super) server_process: Option<u32>,
     pub(super) keep: bool,
 }
 
@@ -123,6 +133,14 @@ impl Setup {
         let flags = Flags::parse(words)?;
         let verb = flags.command.as_deref().and_then(Verb::parse);
         let verb = verb.context(USAGE)?;
+        ensure!(
+            flags.rate.is_none_or(|rate| rate > 0.0 && rate.is_finite()),
+            "--rate: requests a second"
+        );
+        ensure!(
+            flags.rate.is_none() || flags.pipeline.is_none_or(|pipeline| pipeline == 1),
+            "--rate sends one request at a time: leave --pipeline out"
+        );
         let keys = Keys::new(
             flags.key.as_deref().unwrap_or(DEFAULT_KEY),
             flags.keys.unwrap_or(1),
@@ -188,6 +206,8 @@ impl Setup {
             },
             clients: flags.clients.unwrap_or(50).max(1),
             pipeline: flags.pipeline.unwrap_or(1).max(1),
+            rate: flags.rate,
+            server_process: flags.server_process,
             keep: flags.keep,
         })
     }
