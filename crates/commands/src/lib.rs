@@ -58,6 +58,7 @@ pub mod limits;
 pub mod metrics;
 pub mod number;
 pub mod piece;
+pub mod replace;
 pub mod run;
 pub mod slot;
 pub mod synopsis;

@@ -1,8 +1,7 @@
 //! The commands on filters as data. Hosts register, document and dispatch from this table; adding a
 //! command is one file under [`bf`](crate::bf) or [`cf`] and one row here.
 
-use crate::bf::replace::{self, Replaced};
-use crate::bf::{add, advance, debug, dump, exists, info, insert, load, reserve, stats};
+use crate::bf::{add, advance, debug, dump, exists, info, insert, load, replace, reserve, stats};
 use crate::cf;
 use crate::command::{ALL_KEYS, Command, ONE_KEY, OURS};
 use crate::context::LazyContext;
@@ -11,6 +10,7 @@ use crate::filter::Filter;
 use crate::flags::{DENYOOM, DEPENDS_ON_PROTOCOL, FAST, Flags, READONLY, WRITE};
 use crate::key_use::{self, DELETE, INSERT, MERGE, UPDATE};
 use crate::piece::Piece;
+use crate::replace::Replaced;
 use crate::run::{Answers, Changes, Run};
 use crate::slot::{ReadSlot, Slot};
 use everbloom::CuckooFilter;
@@ -26,7 +26,7 @@ pub enum Function {
     /// Looks at its key, and names bytes of the filter there, which the host reads. They may be
     /// megabytes.
     Scan(ScanFn),
-    /// Looks at its keys, and makes the Bloom filter of the first of them anew. The host stores it,
+    /// Looks at its keys, and makes the filter of the first of them anew. The host stores it,
     /// with the expiry that the key had, and records the request.
     Replace {
         /// The function.
@@ -40,7 +40,7 @@ pub enum Function {
 /// answers with.
 pub type ScanFn = fn(&[&[u8]], ReadSlot<'_, Filter>) -> Result<Piece, CommandError>;
 /// A function that is given a request and what its keys hold, and makes a filter for the first.
-pub type ReplaceFn = fn(&LazyContext<'_>, &[&[u8]], &[ReadSlot<'_>]) -> Replaced;
+pub type ReplaceFn = fn(&LazyContext<'_>, &[&[u8]], &[ReadSlot<'_, Filter>]) -> Replaced;
 
 /// What a command does to a value of one type, request by request of a run.
 #[derive(Debug)]
@@ -297,6 +297,20 @@ pub static COMMANDS: &[Command<Function>] = &[
         .uses(UPDATE)
         .does("Moves items to older tables of a cuckoo filter, and drops tables that are empty")
         .takes(PER_BYTE, "key"),
+    makes(cf::merge::MERGE, -3, cf::merge::merge, true)
+        .event(c"bloom.merge")
+        .does("Adds all items of some cuckoo filters to another one, as often as they are in each")
+        .flags(&[DENYOOM])
+        .keys(ALL_KEYS)
+        .uses(MERGE)
+        .uses_others(key_use::READ)
+        .since(OURS)
+        .takes(
+            "O(n * (t + i)) for n items, t tables and i iterations, and O(m) for the m bytes of all \
+             filters",
+            "destination source ...",
+        )
+        .acl(&["@write", "@cuckoo"]),
     cuckoo(cf::info::INFO, 2, Read(cf::info::info))
         .does("Shows the parameters and the fill of a cuckoo filter")
         .takes("O(1)", "key")
@@ -358,7 +372,7 @@ mod tests {
             assert_ne!(command.flags.has(READONLY), write, "{name}");
             assert_eq!(command.docs.acl.contains(&"@write"), write, "{name}");
             assert_eq!(command.keys.first, 1);
-            let several = command.name == "bf.merge";
+            let several = command.name.ends_with(".merge");
             assert_eq!(command.keys == ONE_KEY, !several, "{name}");
             let arguments = synopsis::arguments(command.docs.usage);
             let specs = arguments.iter().filter_map(|argument| match argument.kind {
@@ -414,7 +428,11 @@ mod tests {
                         answers.answer(reply);
                     }
                     Function::Replace { function, .. } => {
-                        let made = function(&context, words, &[ReadSlot::Held(&bloom); 2]);
+                        let filter = match command.name.starts_with("bf") {
+                            true => bloom.clone().into(),
+                            false => cuckoo.clone().into(),
+                        };
+                        let made = function(&context, words, &[ReadSlot::Held(&filter); 2]);
                         answers.reply(made.map_or_else(|refusal| refusal, |(_, reply)| reply));
                     }
                 }

@@ -133,7 +133,8 @@ fn replace(
     let keys = row.keys.of(words).count();
     let keys = (1..=keys).map(|at| Key::open_to_read(host, args.get(at)?));
     let keys: SmallVec<[Option<ReadKey<'_>>; 2]> = keys.collect();
-    let slots: SmallVec<[ReadSlot<'_>; 2]> = keys.iter().map(|key| slot(key.as_ref())).collect();
+    let slots: SmallVec<[ReadSlot<'_, Filter>; 2]> =
+        keys.iter().map(|key| any_slot(key.as_ref())).collect();
     let made = function(&context, words, &slots);
     drop(slots);
     drop(keys);
@@ -146,7 +147,6 @@ fn replace(
     let Some(mut key) = Key::open_to_write(host, name) else {
         return answers.reply(Reply::error(NOT_OPENED));
     };
-    let filter = Filter::from(filter);
     let is_created = key.is_empty();
     if let Some(stored) = key.value_mut::<Stored>() {
         // In its place the value keeps the expiry of its key.

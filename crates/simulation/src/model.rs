@@ -578,9 +578,15 @@ impl Model {
         if matches!(reply, Reply::Error(_)) {
             return Ok(());
         }
-        // A missing destination is made like the first source.
-        let all = std::iter::once(to).chain(sources.iter().map(String::as_str));
-        let mut values = all.filter_map(|name| self.get(name, now));
+        // A missing destination is made like the first source. A filter is merged once, however often
+        // it is named.
+        let mut names = vec![to];
+        for name in sources {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        let mut values = names.into_iter().filter_map(|name| self.get(name, now));
         let Some(mut merged) = values.next().map(|key| key.value.clone()) else {
             return Err("nothing is merged".into());
         };
@@ -588,6 +594,9 @@ impl Model {
             match (&mut merged, &source.value) {
                 (Value::Bloom(to), Value::Bloom(from)) => to.items.extend(&from.items),
                 (Value::Window(to), Value::Window(from)) => to.merge(from),
+                (Value::Cuckoo(to), Value::Cuckoo(from)) => from
+                    .iter()
+                    .for_each(|(item, count)| *to.entry(*item).or_default() += count),
                 (to, Value::Forged) => *to = Value::Forged,
                 (Value::Forged, _) => {}
                 (to, from) => return Err(format!("{to:?} and {from:?} are merged")),

@@ -266,7 +266,11 @@ impl Op {
             Op::Advance(key, count) => words(&[&"BF.ADVANCE", key, count]),
             Op::Clear(key) => words(&[&"BF.CLEAR", key]),
             Op::Merge(to, sources) => {
-                let mut all = words(&[&"BF.MERGE", to]);
+                let name = match family(to) {
+                    Family::Cuckoo => "CF.MERGE",
+                    _ => "BF.MERGE",
+                };
+                let mut all = words(&[&name, to]);
                 all.extend(sources.iter().map(|key| key.clone().into_bytes()));
                 all
             }

@@ -332,7 +332,9 @@ impl Draw {
                 Op::Clear(self.key(family))
             }
             90..93 => {
-                let family = self.random.pick(&[Family::Bloom, Family::Window]);
+                let family = self
+                    .random
+                    .pick(&[Family::Bloom, Family::Window, Family::Cuckoo]);
                 let sources = 1 + self.random.below(2);
                 let sources = (0..sources).map(|_| self.key(family)).collect();
                 Op::Merge(self.key(family), sources)

@@ -48,7 +48,9 @@ impl Work {
         let inline = 4 * self.read.min(self.limit);
         let most = match command {
             "DUMP" => COMPRESSOR_BYTES + inline,
-            "BF.SCANDUMP" | "CF.SCANDUMP" | "COPY" | "BF.MERGE" | "BF.SHRINK" => inline,
+            "BF.SCANDUMP" | "CF.SCANDUMP" | "COPY" | "BF.MERGE" | "CF.MERGE" | "BF.SHRINK" => {
+                inline
+            }
             "RESTORE" => 4 * self.limit,
             "BF.CLEAR" => self.newest,
             "BF.ADVANCE" | "BF.RESERVE" | "CF.RESERVE" | "BF.LOADCHUNK" | "CF.LOADCHUNK" => {

@@ -1,48 +1,38 @@
-//! BF.CLEAR, BF.MERGE and BF.SHRINK: commands that make a filter anew. RedisBloom has none of them.
-
-use std::collections::HashSet;
+//! BF.CLEAR, BF.MERGE and BF.SHRINK: commands that make a Bloom filter anew. RedisBloom has none of them.
 
 use super::reserve::capacity_of;
 use crate::args::Args;
 use crate::context::LazyContext;
 use crate::error::CommandError;
+use crate::filter::Filter;
 use crate::format::g;
 use crate::limits::MAX_LOADED_LAYERS;
+use crate::replace::{Replaced, allowed, differs, each_once, first, made_like};
 use crate::slot::ReadSlot;
+use everbloom::ShrinkError;
 use everbloom::host::LayeredFilter;
-use everbloom::{ShrinkError, UnionError};
 use everbloom_resp::Reply;
 
 pub(crate) const CLEAR: &str = "bf.clear";
 pub(crate) const MERGE: &str = "bf.merge";
 pub(crate) const SHRINK: &str = "bf.shrink";
 
-/// The filter that the first key holds from now on, and the reply; or the reply that refuses.
-pub type Replaced = Result<(LayeredFilter, Reply), Reply>;
-
 /// `BF.CLEAR key`
-pub fn clear(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+pub fn clear(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_, Filter>]) -> Replaced {
     allowed(context, CLEAR)?;
-    let empty = first(slots)?.empty_like().map_err(CommandError::from)?;
-    Ok((empty, Reply::OK))
+    let filter: &LayeredFilter = first(slots)?;
+    let empty = filter.empty_like().map_err(CommandError::from)?;
+    Ok((empty.into(), Reply::OK))
 }
 
 /// `BF.MERGE destination source [source ...]`
 ///
 /// A destination that does not exist is made like the first source. A source that is named several
 /// times, and the destination among the sources, is merged once.
-pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_, Filter>]) -> Replaced {
     allowed(context, MERGE)?;
-    let (destination, sources) = slots.split_first().ok_or(CommandError::NotFound)?;
-    for slot in sources {
-        slot.required()?;
-    }
-    let first = match destination {
-        ReadSlot::Missing => sources.first().copied().unwrap_or(ReadSlot::Missing),
-        slot => *slot,
-    };
-    let first = first.required()?;
-    let filters = each_once(first, sources)?;
+    let first: &LayeredFilter = made_like(slots)?;
+    let filters = each_once(first, slots)?;
     let bytes = filters.iter().map(|filter| filter.stream_len());
     let bytes = bytes.fold(0_u64, u64::saturating_add);
     if bytes > context.max_new_filter_bytes() {
@@ -68,26 +58,7 @@ pub fn merge(context: &LazyContext<'_>, _: &[&[u8]], slots: &[ReadSlot<'_>]) -> 
             g::format(asked)
         )));
     }
-    Ok((merged, Reply::OK))
-}
-
-/// This filter and those of the slots, each once. One key has one filter, so filters at the same
-/// address are one.
-fn each_once<'f>(
-    first: &'f LayeredFilter,
-    slots: &[ReadSlot<'f>],
-) -> Result<Vec<&'f LayeredFilter>, CommandError> {
-    let (mut known, mut once) = (HashSet::new(), Vec::new());
-    let most = slots.len().saturating_add(1);
-    let reserved = known.try_reserve(most).is_ok() && once.try_reserve_exact(most).is_ok();
-    if !reserved {
-        return Err(CommandError::OutOfMemory);
-    }
-    let named = [first]
-        .into_iter()
-        .chain(slots.iter().filter_map(|slot| slot.lenient()));
-    once.extend(named.filter(|filter| known.insert(std::ptr::from_ref(*filter))));
-    Ok(once)
+    Ok((merged.into(), Reply::OK))
 }
 
 /// Refuses windows that a merge cannot unite yet.
@@ -117,46 +88,19 @@ fn check_clock<'f>(
 }
 
 /// `BF.SHRINK key capacity`
-pub fn shrink(context: &LazyContext<'_>, request: &[&[u8]], slots: &[ReadSlot<'_>]) -> Replaced {
+pub fn shrink(
+    context: &LazyContext<'_>,
+    request: &[&[u8]],
+    slots: &[ReadSlot<'_, Filter>],
+) -> Replaced {
     allowed(context, SHRINK)?;
     let [_, capacity] = Args::new(SHRINK, request).exactly()?;
     let capacity = capacity_of(capacity)?;
-    let shrunk = first(slots)?.shrunk_to(capacity);
+    let filter: &LayeredFilter = first(slots)?;
+    let shrunk = filter.shrunk_to(capacity);
     let (filter, expected) = shrunk.map_err(|error| match error {
         ShrinkError::Build(error) => CommandError::from(error).into(),
         error => Reply::error(format!("ERR {error}")),
     })?;
-    Ok((filter, Reply::Double(expected)))
-}
-
-/// Refuses a command that RedisBloom cannot follow.
-fn allowed(context: &LazyContext<'_>, command: &'static str) -> Result<(), CommandError> {
-    match context.classic_only {
-        true => Err(CommandError::OursOnly(command)),
-        false => Ok(()),
-    }
-}
-
-/// The filter of the first key.
-fn first<'f>(slots: &[ReadSlot<'f>]) -> Result<&'f LayeredFilter, CommandError> {
-    slots
-        .first()
-        .copied()
-        .unwrap_or(ReadSlot::Missing)
-        .required()
-}
-
-/// The reply when two filters cannot be united.
-fn differs(error: UnionError) -> Reply {
-    match error {
-        UnionError::OutOfMemory => CommandError::InsufficientMemory.into(),
-        UnionError::Layout => Reply::error(
-            "ERR the filters have different layouts: create them with the same LAYOUT, and blocked \
-             ones also with the same SEED",
-        ),
-        UnionError::Key => {
-            Reply::error("ERR the filters have different keys: create them with the same SEED")
-        }
-        error => Reply::error(format!("ERR {error}")),
-    }
+    Ok((filter.into(), Reply::Double(expected)))
 }

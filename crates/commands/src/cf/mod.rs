@@ -7,6 +7,7 @@ pub mod exists;
 pub mod info;
 pub mod insert;
 pub(crate) mod insertion;
+pub mod merge;
 pub mod reserve;
 
 use crate::context::{CuckooDefaults, LazyContext};

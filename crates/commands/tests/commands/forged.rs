@@ -225,6 +225,9 @@ fn step() -> impl Strategy<Value = Step> {
         "BF.MERGE new k",
         "BF.MERGE k new",
         "CF.COMPACT k",
+        "CF.MERGE k k",
+        "CF.MERGE new k",
+        "CF.MERGE k new",
     ];
     let line = prop_oneof![
         2 => item().prop_map(|item| format!("BF.ADD k {item}")),

@@ -145,13 +145,13 @@ impl Keyspace {
             .iter()
             .find(is_row)
             .expect("a command of the table");
-        let slots: Vec<ReadSlot> = row.keys.of(request).map(|key| self.slot(key)).collect();
+        let slots: Vec<_> = row.keys.of(request).map(|key| self.any_slot(key)).collect();
         let made = function(&self.context.into(), request, &slots);
         match made {
             Err(refusal) => replies.reply(refusal),
             Ok((filter, reply)) => {
                 let key = run.key().to_vec();
-                self.keys.insert(key, Value::Filter(filter.into()));
+                self.keys.insert(key, Value::Filter(filter));
                 self.touched += 1;
                 self.log
                     .push(request.iter().map(|word| word.to_vec()).collect());

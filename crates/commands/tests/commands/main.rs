@@ -11,6 +11,7 @@
 
 mod add;
 mod cuckoo;
+mod cuckoo_merge;
 mod cuckoo_refused;
 mod documents;
 mod dump;

@@ -119,7 +119,7 @@ fn filters_that_differ_are_not_merged() {
         ),
         (
             "classic fixed",
-            "-ERR one of the filters grows, and the other does not",
+            "-ERR the filters do not grow in the same way",
         ),
         ("classic none", "-ERR not found"),
         ("none none", "-ERR not found"),

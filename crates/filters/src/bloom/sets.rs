@@ -34,7 +34,8 @@ pub enum UnionError {
     Window,
     /// Both remember their last items. Which of all these were the last is unknown.
     WindowOfItems,
-    /// One grows, and the other is of fixed size.
+    /// One grows, and the other is of fixed size. Cuckoo filters have different expansions, or one
+    /// that is no power of two.
     Growth,
     /// A cuckoo filter has no room for the fingerprints of the other one: the tables that they fit
     /// are full.
@@ -56,7 +57,7 @@ messages! {
         Hash => "the filters have different hashes";
         Window => "the filters have different windows";
         WindowOfItems => "filters that remember a number of items cannot be united";
-        Growth => "one of the filters grows, and the other does not";
+        Growth => "the filters do not grow in the same way";
         Room =>
             "the tables have no room for the other filter's items: make both filters for all items \
              together";

@@ -2,10 +2,17 @@
 
 use super::bytes::Bytes;
 use super::packed::Packed;
+use super::place::Place;
 use super::table::{Scheme, Watch};
 use super::{CuckooFilter, CuckooParts};
 use crate::bloom::sets::UnionError;
 use crate::error::{CuckooError, InsertError, first_broken};
+
+/// The most tables in which a union looks for room for an item. A header may announce thousands.
+const TRIED: usize = 16;
+/// The most items of a table for which kicks may find no room. After these, only empty slots are
+/// looked for, as kicks in vain may take as long as thousands of inserts.
+const MAX_FAILED: usize = 16;
 
 impl CuckooFilter {
     /// An empty filter with the same parameters and key, so that the two can be
@@ -27,10 +34,13 @@ impl CuckooFilter {
     /// Adds all items of another filter, as if each had been inserted here, too: an item that is in
     /// both is there twice. The filters must have the same parameters and key.
     ///
-    /// A fingerprint of the other filter does not say what a longer one would be. So it goes to the
-    /// table that has its number here, or to an older one, and the filter grows only to as many
-    /// tables as the other one has. When both filters have grown, their first tables are full, and
-    /// the union is nearly always refused. Make both filters for all items together.
+    /// A filter of RedisBloom's kind whose tables are all of one size, as they are by default, grows
+    /// when it needs room. In the others, a fingerprint does not say where an item belongs in a larger
+    /// table. So it goes to the table that has its number here, or to an older one, and the filter
+    /// grows only to as many tables as the other one has. When both have grown, their first tables
+    /// are full, and the union is nearly always refused. Make both filters for all items together,
+    /// with an error rate: a table of RedisBloom's kind may refuse an item when a quarter of it is in
+    /// use.
     ///
     /// ```
     /// use everbloom::{CuckooFilter, UnionError};
@@ -52,16 +62,41 @@ impl CuckooFilter {
     /// no memory. No item was added then.
     pub fn union(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
         self.check_parameters(other)?;
-        let mut attempt = self.copied()?;
-        for filter in [&mut attempt, self] {
-            filter.grow_to(other.tables.len())?;
-            // Where the attempt found room, the filter does.
-            match filter.keyed {
-                None => filter.unite::<Bytes>(other)?,
-                Some(_) => filter.unite::<Packed>(other)?,
-            }
+        // Where a copy has room, the filter does.
+        self.try_clone().map_err(out_of_memory)?.add_all(other)?;
+        self.add_all(other)
+    }
+
+    /// The [`union`](Self::union) of both. It needs no copy of the filter: when it fails, the filter
+    /// is gone.
+    ///
+    /// ```
+    /// use everbloom::CuckooFilter;
+    /// let builder = CuckooFilter::builder().capacity(1000).error_rate(0.001).seed(7);
+    /// let mut days = [builder.build()?, builder.build()?];
+    /// days[0].insert("a")?;
+    /// days[1].insert("b")?;
+    /// let both = days.iter().try_fold(builder.build()?, |both, day| both.united(day))?;
+    /// assert!(both.contains("a") && both.contains("b"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`union`](Self::union).
+    pub fn united(mut self, other: &CuckooFilter) -> Result<CuckooFilter, UnionError> {
+        self.check_parameters(other)?;
+        self.add_all(other)?;
+        Ok(self)
+    }
+
+    /// Adds all items of a filter with the same parameters. Some are added when it fails.
+    fn add_all(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
+        self.grow_to(other.tables.len())?;
+        match self.keyed {
+            None => self.unite::<Bytes>(other),
+            Some(_) => self.unite::<Packed>(other),
         }
-        Ok(())
     }
 
     /// Grows to so many tables, or not at all.
@@ -105,31 +140,39 @@ impl CuckooFilter {
         ])
     }
 
-    /// A copy, if there is memory for it.
-    fn copied(&self) -> Result<CuckooFilter, UnionError> {
-        let copy = CuckooFilter::from_parts(&self.parts(), u64::MAX);
-        let mut copy = copy.map_err(|_| UnionError::OutOfMemory)?;
+    /// A copy, as `clone` makes it where there is memory.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory.
+    pub fn try_clone(&self) -> Result<CuckooFilter, CuckooError> {
+        let mut copy = CuckooFilter::from_parts(&self.parts(), u64::MAX)?;
         for (number, table) in self.tables.iter().enumerate() {
             // A copy has tables of the same sizes.
             let loaded = copy.load_table(number, 0, &table.slots);
-            loaded.map_err(|_| UnionError::OutOfMemory)?;
+            loaded.map_err(|_| CuckooError::OutOfMemory)?;
         }
         Ok(copy)
     }
 
     fn unite<S: Scheme>(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
+        // A place in one table is then one in any other.
+        let are_alike = self.keyed.is_none() && self.expansion == 1;
         for (number, table) in other.tables.iter().enumerate() {
-            let mut from = 0;
+            let (mut from, mut failed) = (0, 0);
             for _ in 0..table.used {
                 let Some((at, place)) = S::next_used(table, from) else {
                     break;
                 };
-                let capture = &mut self.capture;
-                let tables = self.tables.iter_mut().enumerate().take(number + 1);
-                let is_placed = tables.rev().any(|(number, table)| {
-                    let watch = &mut Watch { capture, number };
-                    table.place::<S>(place, watch) || S::kick(table, place, self.max_kicks, watch)
-                });
+                let newest = if are_alike {
+                    self.tables.len().saturating_sub(1)
+                } else {
+                    number
+                };
+                let mut is_placed = self.put_into::<S>(newest, place, &mut failed);
+                if !is_placed && are_alike {
+                    (is_placed, failed) = (self.put_into_new::<S>(place)?, 0);
+                }
                 if !is_placed {
                     return Err(UnionError::Room);
                 }
@@ -139,6 +182,44 @@ impl CuckooFilter {
         self.items = self.items.saturating_add(other.items);
         Ok(())
     }
+
+    /// Puts a fingerprint into the table of this number or one of the older ones. `failed` counts
+    /// kicks in vain.
+    fn put_into<S: Scheme>(&mut self, newest: usize, place: Place, failed: &mut usize) -> bool {
+        let capture = &mut self.capture;
+        let oldest = newest.saturating_sub(TRIED - 1);
+        let tables = self.tables.get_mut(oldest..=newest).unwrap_or_default();
+        for (at, table) in tables.iter_mut().enumerate().rev() {
+            let number = oldest + at;
+            if table.place::<S>(place, &mut Watch { capture, number }) {
+                return true;
+            }
+        }
+        for (at, table) in tables.iter_mut().enumerate().rev() {
+            let number = oldest + at;
+            if table.used >= S::capacity(table) || *failed == MAX_FAILED {
+                continue;
+            }
+            if S::kick(table, place, self.max_kicks, &mut Watch { capture, number }) {
+                return true;
+            }
+            *failed += 1;
+        }
+        false
+    }
+
+    /// Grows, and puts a fingerprint into the new table.
+    #[cold]
+    fn put_into_new<S: Scheme>(&mut self, place: Place) -> Result<bool, UnionError> {
+        let number = self.grow(u64::MAX).map_err(refusal)?;
+        let capture = &mut self.capture;
+        let table = self.tables.last_mut();
+        Ok(table.is_some_and(|it| it.place::<S>(place, &mut Watch { capture, number })))
+    }
+}
+
+fn out_of_memory(_: CuckooError) -> UnionError {
+    UnionError::OutOfMemory
 }
 
 fn refusal(error: InsertError) -> UnionError {
@@ -150,6 +231,7 @@ fn refusal(error: InsertError) -> UnionError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::EXCHANGED;
     use super::*;
 
     #[test]
@@ -160,5 +242,30 @@ mod tests {
         assert_eq!(filter.tables(), 1);
         assert_eq!(filter.grow_to(45), Ok(()));
         assert_eq!(filter.tables(), 45);
+    }
+
+    /// Items for whose table there is no room go to an older one, and few of them try kicks before.
+    #[test]
+    fn tables_that_take_nothing_more_cost_few_kicks() {
+        let builder = CuckooFilter::builder().slots(1024).expansion(2);
+        let builder = builder.bucket_size(2).max_kicks(u16::MAX);
+        let parts = CuckooParts {
+            tables: 2,
+            ..builder.parts().unwrap()
+        };
+        let mut filter = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
+        let mut other = CuckooFilter::from_parts(&parts, u64::MAX).unwrap();
+        // Each fingerprint goes to and fro between two buckets, and one slot is empty.
+        filter.load_table(1, 0, &[1; 2047]).unwrap();
+        for number in 0..2_u32 {
+            let mut items = builder.slots(1024 << number).build().unwrap();
+            (0..395).for_each(|item| items.insert(&(number << 16 | item)).unwrap());
+            let table = &items.tables[0].slots;
+            other.load_table(number as usize, 0, table).unwrap();
+        }
+        EXCHANGED.set(0);
+        let united = filter.united(&other);
+        assert!(united.is_ok() || united == Err(UnionError::Room));
+        assert!(EXCHANGED.get() < 10_000, "{}", EXCHANGED.get());
     }
 }

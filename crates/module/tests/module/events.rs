@@ -61,6 +61,7 @@ fn events_are_published() {
         ("CF.ADDNX u x", &[]),
         ("CF.DEL u x", &["bloom.del"]),
         ("CF.DEL u y", &[]),
+        ("CF.MERGE t u", &[made, merged]),
         ("CF.COMPACT u", &[]),
     ] {
         let key = line.split(' ').nth(1).unwrap().to_owned();

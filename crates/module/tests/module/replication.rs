@@ -131,7 +131,8 @@ fn change_cuckoo(client: &mut Client, i: u64) {
             _ => format!("CF.RESERVE {key} 40 BUCKETSIZE 4 EXPANSION 0"),
         }),
         1 => client.line(&format!("DEL {key}")),
-        2 => client.line(&format!("CF.COMPACT {key}")),
+        2 if item % 2 == 0 => client.line(&format!("CF.COMPACT {key}")),
+        2 => client.line(&format!("CF.MERGE {}{} {key}", &key[..1], other & 3)),
         3..=9 => client.line(&format!("CF.ADD {key} {item}")),
         10..=12 => client.line(&format!("CF.ADDNX {key} {item}")),
         13 | 14 => client.line(&format!("CF.INSERT {key} ITEMS {item} {other} {item}")),
@@ -146,6 +147,10 @@ fn change_cuckoo(client: &mut Client, i: u64) {
         "Cuckoo filter was not found",
         "Filter is full",
         "Maximum expansions reached",
+        "ERR the filters have different capacities",
+        "ERR the filters do not grow in the same way",
+        "ERR the tables have no room for the other filter's items: make both filters for all items \
+         together",
     ];
     assert!(
         reply.as_error().is_none_or(|text| expected.contains(&text)),

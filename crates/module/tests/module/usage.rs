@@ -68,6 +68,7 @@ fn keys_need_the_permissions_that_their_use_needs() {
         client.ok(&format!("BF.ADD {key} {key}"));
     }
     client.ok("CF.ADD log:c x");
+    client.ok("CF.ADD src:c x");
     client.ok("AUTH u x");
     for line in [
         "BF.MERGE dst:a src:a src:b",
@@ -77,6 +78,7 @@ fn keys_need_the_permissions_that_their_use_needs() {
         "BF.INSERT log:b ITEMS y",
         "BF.CLEAR log:a",
         "CF.DEL log:c x",
+        "CF.MERGE dst:c src:c",
     ] {
         client.ok(line);
     }
@@ -85,6 +87,7 @@ fn keys_need_the_permissions_that_their_use_needs() {
         "BF.MERGE log:a src:a",
         "BF.MERGE dst:a log:a",
         "BF.MERGE dst:a src:a other",
+        "CF.MERGE src:c dst:c",
         "BF.ADD src:a y",
         "BF.CLEAR src:a",
         "BF.EXISTS log:a y",

@@ -223,7 +223,7 @@ impl Draw {
             (6, _) => Op::DumpRestore(key, other),
             (7, _) => Op::ScanDump(key, other),
             (8..11, Family::Window) => Op::Advance(key, self.random.pick(&[1, 2, 70])),
-            (8, Family::Bloom) => Op::Merge(key, vec![other]),
+            (8, Family::Bloom | Family::Cuckoo) => Op::Merge(key, vec![other]),
             (9, Family::Bloom) => Op::Clear(key),
             _ => Op::Other(self.random.pick(&["BGSAVE", "BGREWRITEAOF"])),
         }

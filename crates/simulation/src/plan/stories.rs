@@ -96,7 +96,9 @@ impl Draw {
 
     /// Filters are made anew while a snapshot reads them, and clients add to them.
     fn made_anew_under_readers(&mut self) -> Vec<Step> {
-        let family = self.random.pick(&[Family::Bloom, Family::Window]);
+        let family = self
+            .random
+            .pick(&[Family::Bloom, Family::Window, Family::Cuckoo]);
         let (to, from) = (self.key(family), self.key(family));
         let job = self.random.pick(&["BGSAVE", "BGREWRITEAOF"]);
         let mut steps = vec![Step::Send(0, vec![Op::Other(job)])];
@@ -104,7 +106,7 @@ impl Draw {
             steps.push(Step::Thread(self.random.below(4), 1 + self.random.below(3)));
             let anew = match (self.random.below(3), family) {
                 (0, Family::Bloom) => Op::Shrink(key.clone(), 1 + self.random.below(500) as u64),
-                (0, _) => Op::Advance(key.clone(), 1),
+                (0, Family::Window) => Op::Advance(key.clone(), 1),
                 _ => Op::Merge(to.clone(), vec![from.clone()]),
             };
             steps.push(Step::Send(1, vec![anew]));

@@ -63,7 +63,7 @@ impl World {
             return None;
         }
         let keys = match name.as_str() {
-            "BF.MERGE" | "BF.SHRINK" => &request[1..],
+            "BF.MERGE" | "CF.MERGE" | "BF.SHRINK" => &request[1..],
             _ => &request[1..2],
         };
         let size = |key: &Vec<u8>| self.instance().look(key, |value| value.memory());

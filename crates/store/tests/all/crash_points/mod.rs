@@ -389,6 +389,7 @@ impl Numbers {
             32 | 33 => format!("CF.DEL c{a} i{}", self.below(40)),
             34 => format!("CF.INSERTNX z{a} NOCREATE ITEMS {items}"),
             35 => format!("CF.RESERVE z{a} 8 BUCKETSIZE 1 EXPANSION {}", b % 3),
+            36 if b == 0 => format!("CF.MERGE c{a} c{b}"),
             36 => format!("CF.COMPACT c{a}"),
             37 => format!("CF.DEL z{a} i{}", self.below(3000)),
             38 => format!("BF.INSERT w{a} CAPACITY 9 SEED 1 WINDOW ITEMS ITEMS {items}"),
