@@ -171,7 +171,8 @@ _load-build:
     cargo build --release --manifest-path benches/Cargo.toml
 
 # Time this tree and another revision in turn, and print the ratios; RedisBloom beside them with
-# `--redisbloom FILE`. A quarter of an hour on an idle machine; needs python3 and redis-server
+# `--redisbloom FILE`. Beside speeds it has processor time for a request, which other programs change less; `--noise`
+# burns a core in bursts. A quarter of an hour on an idle machine; needs python3 and redis-server
 bench-against rev *args:
     benches/against/run.py {{ rev }} {{ args }}
 

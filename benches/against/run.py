@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """The work that must stay fast, timed in this tree and in another revision, in turn.
 
-    just bench-against REV [--redisbloom FILE] [--redis-server PROGRAM] [--only TEXT] [--rounds 5]
+    just bench-against REV [--redisbloom FILE] [--redis-server PROGRAM] [--only TEXT] [--rounds 5] [--noise]
 
 Builds REV in a worktree of its own, target/against/REV. Each round times every row on every subject, one after
 the other, so a slow minute of the machine hits all of them. The table says how many times as fast this tree
-is as the other subject: the median of the rounds' ratios, and the lowest and the highest.
+is as the other subject: the median of the rounds' ratios, and the lowest and the highest. Beside the speed is the
+processor time of the server, user and system, for a request, and its ratios: there less is better. Other programs
+delay a request, but add little to its processor time, so believe that where the two disagree. --noise shows it: a
+process beside then burns the core of the servers in bursts.
 
 With --redisbloom, or EVERBLOOM_REDISBLOOM=FILE, RedisBloom's module is a subject as well: in redis-server for the
 rows of `serve` and of the restart, and beside our module in the same redis-server for those of the module. What
@@ -15,7 +18,9 @@ Servers have one worker and are pinned to core 0, the load generator to core 1; 
 restart. The machine should do nothing else. A full run takes a quarter of an hour.
 """
 import argparse
+import multiprocessing
 import os
+import random
 import re
 import shutil
 import statistics
@@ -90,11 +95,33 @@ class Running:
         raise RuntimeError("the server does not answer: " + " ".join(self.child.args))
 
     def load(self, *flags):
-        return servers.load(self.port, *[str(flag) for flag in flags])["items_per_second"]
+        """Items a second, and microseconds of the server's processor time for a request."""
+        flags = [str(flag) for flag in flags]
+        figures = servers.load(self.port, "--server-process", str(self.child.pid), *flags)
+        return figures["items_per_second"], figures["server_us"]
+
+    def processor_seconds(self):
+        """How long its threads have run, in user and system mode."""
+        nanos = 0
+        for thread in os.listdir("/proc/%d/task" % self.child.pid):
+            with open("/proc/%d/task/%s/schedstat" % (self.child.pid, thread)) as times:
+                nanos += int(times.read().split()[0])
+        return nanos / 1e9
 
     def stop(self):
         self.child.kill()
         self.child.wait()
+
+
+def burn(parent):
+    """Burns the core of the servers in bursts, until the parent ends."""
+    os.sched_setaffinity(0, {0})
+    drawn = random.Random(1)
+    while os.getppid() == parent:
+        end = time.perf_counter() + drawn.uniform(0.01, 0.2)
+        while time.perf_counter() < end:
+            pass
+        time.sleep(drawn.uniform(0.01, 0.2))
 
 
 def filter_rows(options, name, pipelines, several):
@@ -151,7 +178,7 @@ def write_log(options, folder):
 
 
 def restart(options, subject, log, port):
-    """Restarts a second, from the start of the process to its first answer."""
+    """Restarts a second, from the start of the process to its first answer, and its processor time in microseconds."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(os.path.join(log, "appendonlydir"), os.path.join(folder, "appendonlydir"))
         begun = time.perf_counter()
@@ -159,16 +186,16 @@ def restart(options, subject, log, port):
         server = Running(subject.command(options, False), folder, port, settings)
         try:
             client = server.wait()
-            took = time.perf_counter() - begun
+            took, worked = time.perf_counter() - begun, server.processor_seconds()
             # All of the log was read.
             assert client.call("DBSIZE") == 1 + min(options.keys, options.commands)
-            return 1 / took
+            return 1 / took, worked * 1e6
         finally:
             server.stop()
 
 
 def measure(options, subjects):
-    """For each row the figures of each subject, a list of rounds."""
+    """For each row the figures of each subject, a list of rounds: speed, and processor time for a request."""
     rows, works, running = {}, [], {}
     rows_of = {
         False: list(filter_rows(options, "serve", [128, 16, 1], True)) + list(rows_of_many_keys(options)),
@@ -183,6 +210,9 @@ def measure(options, subjects):
                 server = Running(command, place, FIRST_PORT + 2 * number + as_module, ["--appendonly", "no"])
                 running[subject, as_module] = server
         os.sched_setaffinity(0, {1})
+        noise = multiprocessing.Process(target=burn, args=[os.getpid()], daemon=True)
+        if options.noise:
+            noise.start()
         try:
             versions = {s.name: version(running[s, False].wait(), running[s, True].wait()) for s in subjects}
             for as_module, timed in rows_of.items():
@@ -201,6 +231,8 @@ def measure(options, subjects):
         finally:
             for server in running.values():
                 server.stop()
+            if options.noise:
+                noise.kill()
     return versions, rows
 
 
@@ -217,6 +249,7 @@ def main():
     parser.add_argument("--redisbloom", default=os.environ.get("EVERBLOOM_REDISBLOOM"))
     parser.add_argument("--redis-server", default="redis-server", help="the host of the modules")
     parser.add_argument("--only", default="", help="the rows whose names contain this")
+    parser.add_argument("--noise", action="store_true", help="burn the core of the servers in bursts")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--items", type=int, default=10_000_000, help="the capacity of the one filter")
@@ -232,20 +265,28 @@ def main():
     versions, rows = measure(options, subjects)
     with open("/proc/cpuinfo") as cpuinfo:
         model = re.search(r"model name\s*: (.*)", cpuinfo.read())
-    print("%s; medians of %d rounds (lowest to highest)" % (model[1] if model else "unknown machine", options.rounds))
+    noise = "; a process beside burned the servers' core in bursts" if options.noise else ""
+    print("%s; medians of %d rounds (lowest to highest)%s" % (model[1] if model else "unknown machine", options.rounds, noise))
     for name, known in versions.items():
         print("%s: %s" % (name, known))
     others = [subject.name for subject in subjects[1:]]
-    print("\n| row | this tree | " + " | ".join("to " + name for name in others) + " |")
-    print("|---|--:|" + "--:|" * len(others))
+    heads = ["to %s" % name for name in others] + ["processor time a request"] + ["that, to %s" % name for name in others]
+    print("\n| row | this tree | " + " | ".join(heads) + " |")
+    print("|---|--:|" + "--:|" * len(heads))
     for label, figures in rows.items():
         ours = figures["this tree"]
-        cells = ["%.2f a second" % statistics.median(ours) if label.startswith("restart")
-                 else "%.2f M items/s" % (statistics.median(ours) / 1e6)]
-        for name in others:
-            ratios = [our / their for our, their in zip(ours, figures[name])]
-            cells.append("%.2f (%.2f to %.2f)" % (statistics.median(ratios), min(ratios), max(ratios)))
+        speed, worked = (statistics.median(figure[part] for figure in ours) for part in (0, 1))
+        cells = ["%.2f a second" % speed if label.startswith("restart") else "%.2f M items/s" % (speed / 1e6)]
+        cells += [ratios(ours, figures[name], 0) for name in others]
+        cells.append("%.2f s" % (worked / 1e6) if label.startswith("restart") else "%.3g µs" % worked)
+        cells += [ratios(ours, figures[name], 1) for name in others]
         print("| %s | %s |" % (label, " | ".join(cells)))
+
+
+def ratios(ours, theirs, part):
+    """The rounds' ratios of the speeds, which are part 0, or of the processor times, part 1."""
+    each = [our[part] / their[part] for our, their in zip(ours, theirs)]
+    return "%.2f (%.2f to %.2f)" % (statistics.median(each), min(each), max(each))
 
 
 main()
