@@ -18,6 +18,7 @@ fuzz_target!(|input: (bool, [u8; 4], &[u8])| {
         max_bulk: 300,
         max_inline: 64,
         authenticated,
+        ..Limits::default()
     };
     let sizes = sizes.map(|size| usize::from(size).max(1));
     let whole = parse(bytes, &[bytes.len().max(1)], &limits);

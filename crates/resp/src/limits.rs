@@ -20,6 +20,9 @@ pub struct Limits {
     /// that request may be the `AUTH` that lifts these limits for the next one. See
     /// [`RequestParser::has_more`](crate::RequestParser::has_more).
     pub authenticated: bool,
+    /// Whether each request must be written as Redis writes it in a file: it begins with `*`, has
+    /// arguments, and each of its lines and arguments ends in `\r\n`. Default false.
+    pub strict: bool,
 }
 
 impl Limits {
@@ -46,6 +49,14 @@ impl Limits {
         }
     }
 
+    /// Checks what ends at `at`, a line or an argument.
+    pub(crate) fn check_line_end(&self, buf: &[u8], at: usize) -> Result<(), ProtocolError> {
+        match self.strict && !is_line_end(buf, at) {
+            true => Err(ProtocolError::NotStrict),
+            false => Ok(()),
+        }
+    }
+
     /// The error of a count above [`Limits::args_now`].
     #[cold]
     pub(crate) fn args_error(&self, count: usize) -> ProtocolError {
@@ -67,6 +78,12 @@ impl Limits {
     }
 }
 
+/// Whether `\r\n` ends at `at`.
+#[inline]
+pub(crate) fn is_line_end(buf: &[u8], at: usize) -> bool {
+    buf.get(..at).and_then(<[u8]>::last_chunk) == Some(b"\r\n")
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -74,6 +91,7 @@ impl Default for Limits {
             max_bulk: 512 << 20,
             max_inline: 64 << 10,
             authenticated: true,
+            strict: false,
         }
     }
 }
@@ -91,6 +109,10 @@ pub enum ProtocolError {
     /// The length of an argument is not a number, is negative, or is above the limit.
     #[error("Protocol error: invalid bulk length")]
     InvalidBulkLength,
+    /// A line or an argument does not end in `\r\n`, or a request has no arguments or is inline:
+    /// see [`Limits::strict`].
+    #[error("Protocol error: malformed request")]
+    NotStrict,
     /// An argument begins with this byte instead of `$`.
     #[error("Protocol error: expected '$', got '{}'", shown(*.0))]
     ExpectedDollar(u8),

@@ -19,7 +19,7 @@
 
 use crate::batch::{Batch, Span};
 use crate::inline;
-use crate::limits::{Limits, ProtocolError};
+use crate::limits::{Limits, ProtocolError, is_line_end};
 use crate::number::integer;
 use crate::scan::{examined, find, find_control};
 
@@ -118,7 +118,10 @@ impl RequestParser {
         }
         self.wanted = 0;
         self.has_more = false;
-        let result = self.parse_requests(buf, limits, batch);
+        let result = match limits.strict {
+            true => self.parse_requests::<true>(buf, limits, batch),
+            false => self.parse_requests::<false>(buf, limits, batch),
+        };
         if let Err(error) = result {
             self.failed = Some(error);
             batch.spans.truncate(batch.first_open());
@@ -159,7 +162,7 @@ impl RequestParser {
         self.has_more
     }
 
-    fn parse_requests(
+    fn parse_requests<const STRICT: bool>(
         &mut self,
         buf: &[u8],
         limits: &Limits,
@@ -178,7 +181,7 @@ impl RequestParser {
             }
             let start = self.done;
             let short = match self.progress.scanned {
-                0 => short_head(buf, start, b'*'),
+                0 => short_head::<STRICT>(buf, start, b'*'),
                 _ => None,
             };
             let (count, at) = match short {
@@ -194,7 +197,10 @@ impl RequestParser {
             if count > max_args {
                 return Err(limits.args_error(count));
             }
-            let (left, at) = short_args(buf, count, at, max_bulk, &mut batch.spans);
+            if STRICT && count == 0 {
+                return Err(ProtocolError::NotStrict);
+            }
+            let (left, at) = short_args::<STRICT>(buf, count, at, max_bulk, &mut batch.spans);
             if left == 0 {
                 self.done = at;
             } else {
@@ -283,6 +289,9 @@ impl RequestParser {
         let start = self.done;
         let from = start + std::mem::take(&mut self.progress.scanned);
         if buf.get(start) != Some(&b'*') {
+            if limits.strict {
+                return Err(ProtocolError::NotStrict);
+            }
             return inline_request(buf, start, from, limits, batch);
         }
         let (line, next) = match find_line(buf, start, from, limits.max_inline) {
@@ -290,6 +299,7 @@ impl RequestParser {
             Line::Incomplete(scanned) => return Ok(Step::Incomplete(scanned)),
             Line::TooLong => return Err(ProtocolError::TooBigMultibulkCount),
         };
+        limits.check_line_end(buf, next)?;
         let digits = line.get(1..).unwrap_or_default();
         let count = integer(digits).ok_or(ProtocolError::InvalidMultibulkLength)?;
         // A negative count means no arguments, as zero does.
@@ -333,10 +343,16 @@ fn read_args(
 ) -> Result<Step<(), Progress>, ProtocolError> {
     loop {
         match any_arg(buf, progress, limits, max_bulk, args)? {
-            Step::Done(left, at) => match short_args(buf, left, at, max_bulk, args) {
-                (0, end) => return Ok(Step::Done((), end)),
-                (left, at) => progress = Progress::before(left, at),
-            },
+            Step::Done(left, at) => {
+                let (left, at) = match limits.strict {
+                    true => short_args::<true>(buf, left, at, max_bulk, args),
+                    false => short_args::<false>(buf, left, at, max_bulk, args),
+                };
+                if left == 0 {
+                    return Ok(Step::Done((), at));
+                }
+                progress = Progress::before(left, at);
+            }
             Step::Incomplete(progress) => return Ok(Step::Incomplete(progress)),
         }
     }
@@ -348,7 +364,7 @@ fn read_args(
 /// This is the hot loop of a server. For each argument it does one load, one addition, one
 /// comparison with the end of the buffer and one push.
 #[inline]
-fn short_args(
+fn short_args<const STRICT: bool>(
     buf: &[u8],
     mut left: usize,
     mut at: usize,
@@ -357,10 +373,10 @@ fn short_args(
 ) -> (usize, usize) {
     while left > 0
         && args.len() < args.capacity()
-        && let Some((len, start)) = short_head(buf, at, b'$')
+        && let Some((len, start)) = short_head::<STRICT>(buf, at, b'$')
     {
         let end = start + len + 2;
-        if len > max_bulk || end > buf.len() {
+        if len > max_bulk || end > buf.len() || STRICT && !is_line_end(buf, end) {
             break;
         }
         args.push(Span { start, len });
@@ -384,7 +400,10 @@ fn any_arg(
         Some(len) => (len, at),
         None => match long_head(buf, at, progress.scanned, limits)? {
             Step::Done(len, _) if len > max_bulk => return Err(limits.bulk_error(len)),
-            Step::Done(len, start) => (len, start),
+            Step::Done(len, start) => {
+                limits.check_line_end(buf, start)?;
+                (len, start)
+            }
             Step::Incomplete(scanned) => {
                 return Ok(Step::Incomplete(Progress {
                     scanned,
@@ -402,6 +421,7 @@ fn any_arg(
             payload: Some(len),
         }));
     }
+    limits.check_line_end(buf, end)?;
     reserve(1, args)?;
     args.push(Span { start, len });
     Ok(Step::Done(left - 1, end))
@@ -416,15 +436,18 @@ fn reserve(more: usize, args: &mut Vec<Span>) -> Result<(), ProtocolError> {
 /// The number in a head of one or two digits at `at`, and the position behind it. `None` if the line
 /// has another form, or little follows: then the slow path reads it.
 #[inline(always)]
-fn short_head(buf: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
+fn short_head<const STRICT: bool>(buf: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
     let rest = buf.get(at..)?.first_chunk::<5>()?;
     let line = u32::from_le_bytes(*rest.first_chunk()?);
     let (tens, ones) = ((line >> 8) & 0xf, (line >> 16) & 0xf);
-    if line & 0x00ff_f0ff == u32::from_le_bytes([mark, b'0', b'\r', 0]) && tens <= 9 {
+    let (looked_at, end) = if STRICT { (!0, b'\n') } else { (!0 >> 8, 0) };
+    let one_digit = u32::from_le_bytes([mark, b'0', b'\r', end]);
+    if line & 0xffff_f0ff & looked_at == one_digit && tens <= 9 {
         examined(4);
         return Some((tens as usize, at + 4));
     }
     let is_number = line & 0xfff0_f0ff == u32::from_le_bytes([mark, b'0', b'0', b'\r']);
+    let is_number = is_number && (!STRICT || rest.last() == Some(&b'\n'));
     // A number of two digits does not begin with 0.
     if !is_number || !(1..=9).contains(&tens) || ones > 9 {
         return None;

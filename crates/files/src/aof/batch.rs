@@ -1,7 +1,6 @@
 //! Many commands of a log at once, found by the parser of requests in the bytes that were read.
 //!
-//! That parser forgives what a log does not: it skips the bytes behind a line and an argument
-//! whatever they are, and takes lines of words. So the framing of what it finds is checked here.
+//! The parser is strict here: Redis writes no lines of words into a log, and no other ends of lines.
 //! Whatever is not as Redis writes it, or is not all there, is left to the
 //! [reader of units](super::CommandReader::next_unit), which knows what is wrong with it.
 
@@ -24,9 +23,7 @@ pub struct Commands<'r> {
 impl Commands<'_> {
     /// Where in the file a command begins, by its number from 0.
     pub fn offset_of(&self, command: usize) -> u64 {
-        let before = command.checked_sub(1);
-        let last = before.and_then(|before| self.batch.request(before, self.bytes).last());
-        let start = last.map_or(0, |last| start_of(last, self.bytes) + last.len() + 2);
+        let start = end_of(command, self.batch, self.bytes);
         self.offset + start as u64
     }
 }
@@ -66,18 +63,16 @@ pub(super) fn whole_units(bytes: &[u8], max_bulk: u64, batch: &mut Batch) -> usi
     let limits = Limits {
         max_args: usize::try_from(MAX_ARGS).unwrap_or(usize::MAX),
         max_bulk: usize::try_from(max_bulk).unwrap_or(usize::MAX),
+        strict: true,
         ..Limits::default()
     };
     // The reader of units finds what is wrong, if anything is.
     let _ = RequestParser::new().parse(bytes, &limits, batch);
-    let (mut at, mut in_transaction, mut whole) = (0, false, (0, 0));
+    let (mut in_transaction, mut whole) = (false, 0);
     for number in 0..batch.len() {
-        let mut request = batch.request(number, bytes);
-        let Some(end) = framed(bytes, at, request.clone()) else {
-            break;
-        };
-        at = end;
-        if let (1, Some(name)) = (request.len(), request.next()) {
+        if batch.range(number).len() == 1
+            && let Some(name) = batch.request(number, bytes).next()
+        {
             match TransactionWord::of(&[name]) {
                 Some(TransactionWord::Multi) if !in_transaction => in_transaction = true,
                 Some(TransactionWord::Exec) if in_transaction => in_transaction = false,
@@ -86,45 +81,18 @@ pub(super) fn whole_units(bytes: &[u8], max_bulk: u64, batch: &mut Batch) -> usi
             }
         }
         if !in_transaction {
-            whole = (number + 1, at);
+            whole = number + 1;
         }
     }
-    let (commands, len) = whole;
-    batch.truncate(commands);
-    len
+    batch.truncate(whole);
+    end_of(whole, batch, bytes)
 }
 
-/// The end of a command that begins at `at`, if it is framed as Redis writes it.
-fn framed<'b>(bytes: &'b [u8], at: usize, args: impl Iterator<Item = &'b [u8]>) -> Option<usize> {
-    let mut at = line_end(bytes, at, b'*')?;
-    for arg in args {
-        let start = line_end(bytes, at, b'$')?;
-        let end = start.checked_add(arg.len())?;
-        if start_of(arg, bytes) != start || bytes.get(end..)?.first_chunk()? != b"\r\n" {
-            return None;
-        }
-        at = end + 2;
-    }
-    Some(at)
-}
-
-/// The end of a line of a mark and digits.
-#[inline]
-fn line_end(bytes: &[u8], at: usize, mark: u8) -> Option<usize> {
-    let line = bytes.get(at..)?;
-    // Nearly all numbers have one digit or two.
-    match line.first_chunk::<5>()? {
-        [first, ..] if *first != mark => return None,
-        [_, b'0'..=b'9', b'\r', b'\n', _] => return Some(at + 4),
-        [_, b'0'..=b'9', b'0'..=b'9', b'\r', b'\n'] => return Some(at + 5),
-        _ => {}
-    }
-    let mut end = 1;
-    while line.get(end)?.is_ascii_digit() {
-        end += 1;
-    }
-    let is_whole = end > 1 && line.get(end..)?.first_chunk()? == b"\r\n";
-    is_whole.then_some(at + end + 2)
+/// Where the first so many commands of a batch end in the bytes in which they are.
+fn end_of(commands: usize, batch: &Batch, bytes: &[u8]) -> usize {
+    let last = commands.checked_sub(1);
+    let last = last.and_then(|last| batch.request(last, bytes).last());
+    last.map_or(0, |last| start_of(last, bytes) + last.len() + 2)
 }
 
 /// Where in `bytes` a part of them begins.

@@ -300,7 +300,7 @@ fn limits_are_inclusive() {
         max_args: 3,
         max_bulk: 200,
         max_inline: 12,
-        authenticated: true,
+        ..Limits::default()
     };
     let request = |args: usize, len: usize| {
         let mut bytes = Vec::new();

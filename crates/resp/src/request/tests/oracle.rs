@@ -127,8 +127,9 @@ proptest! {
         bytes in stream(),
         sizes in proptest::collection::vec(1usize..40, 1..10),
         authenticated: bool,
+        strict: bool,
     ) {
-        let limits = Limits { max_args: 12, max_bulk: 120, max_inline: 40, authenticated };
+        let limits = Limits { max_args: 12, max_bulk: 120, max_inline: 40, authenticated, strict };
         let pieces = cuts(&bytes, &sizes);
         let chunked = parse_pieces(pieces.iter().map(Vec::as_slice), &limits);
         prop_assert_eq!(chunked, parse_whole(&bytes, &limits));
@@ -136,9 +137,38 @@ proptest! {
 
     #[test]
     fn the_parser_agrees_with_the_slow_obvious_one(bytes in stream()) {
-        let limits = Limits { max_args: 12, max_bulk: 120, max_inline: 40, authenticated: true };
+        let limits = Limits { max_args: 12, max_bulk: 120, max_inline: 40, authenticated: true, strict: false };
         let (requests, result, _) = parse_whole(&bytes, &limits);
         prop_assert_eq!((requests, result), oracle(&bytes, &limits));
+    }
+
+    /// Each number has one spelling, so each request has one, too.
+    #[test]
+    fn strict_requests_are_those_that_are_encoded_so(
+        bytes in stream(),
+        changed: proptest::sample::Index,
+        byte: u8,
+    ) {
+        let mut bytes = bytes;
+        if !bytes.is_empty() && byte % 2 == 0 {
+            let at = changed.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let limits = Limits { strict: true, ..Limits::default() };
+        let (requests, result, taken) = parse_whole(&bytes, &limits);
+        let mut encoded = Vec::new();
+        for request in &requests {
+            encode_request(request, &mut encoded);
+        }
+        prop_assert_eq!(&encoded[..], &bytes[..taken]);
+        let rest = &bytes[taken..];
+        prop_assert!(rest.is_empty() || result.is_err() || rest[0] == b'*');
+        // The next one, if it is whole, is not encoded so.
+        if let Some(next) = parse_whole(rest, &Limits::default()).0.first() {
+            let mut encoded = Vec::new();
+            encode_request(next, &mut encoded);
+            prop_assert!(!rest.starts_with(&encoded));
+        }
     }
 
     #[test]
