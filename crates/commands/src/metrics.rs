@@ -44,12 +44,15 @@ impl Metrics {
     /// The same, for a filter whose memory is known.
     #[inline]
     pub fn of_memory(filter: &Filter, memory: usize) -> Self {
-        let capacity = match filter {
-            Filter::Bloom(filter) => filter.capacity(),
-            Filter::Cuckoo(filter) => filter.capacity(),
+        let (arrays, capacity) = match filter {
+            Filter::Bloom(filter) => match filter.layers() {
+                // Nearly every filter, at nearly every change of one.
+                [only] => (1, only.capacity()),
+                layers => (layers.len(), filter.capacity()),
+            },
+            Filter::Cuckoo(filter) => (filter.tables(), filter.capacity()),
         };
-        let arrays = filter.arrays() as u64;
-        Metrics([memory as u64, 1, arrays, filter.items(), capacity])
+        Metrics([memory as u64, 1, arrays as u64, filter.items(), capacity])
     }
 
     /// Bytes, filters, layers and tables, items, and the items that the filters are made for.

@@ -23,6 +23,7 @@ mod protocol;
 mod reply;
 mod request;
 mod scan;
+mod word;
 
 pub use batch::{Batch, recycle};
 pub use decode::{DecodeError, DecodeLimits, Decoder, decode};
@@ -33,3 +34,4 @@ pub use number::integer;
 pub use protocol::Protocol;
 pub use reply::Reply;
 pub use request::RequestParser;
+pub use word::is_same_word;

@@ -390,7 +390,8 @@ impl Registered {
 #[derive(Debug)]
 pub struct Registry {
     commands: Vec<Registered>,
-    by_name: HashMap<&'static [u8], usize, foldhash::fast::FixedState>,
+    /// Each name in lower case and in upper case, as nearly all clients write it.
+    by_name: HashMap<Box<[u8]>, usize, foldhash::fast::FixedState>,
     /// How many commands and subcommands there are.
     len: usize,
 }
@@ -406,7 +407,10 @@ impl Registry {
         let by_name = commands
             .iter()
             .enumerate()
-            .map(|(at, command)| (command.name.as_bytes(), at))
+            .flat_map(|(at, command)| {
+                let name = command.name.as_bytes();
+                [name.to_ascii_lowercase(), name.to_ascii_uppercase()].map(|it| (it.into(), at))
+            })
             .collect();
         Registry {
             commands,
@@ -418,13 +422,25 @@ impl Registry {
     /// The command of this name, in any case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&Registered> {
+        // To hash a name takes time, and a client may send a long one.
+        if name.len() > MAX_NAME_BYTES {
+            return None;
+        }
+        match self.by_name.get(name) {
+            Some(at) => self.commands.get(*at),
+            None => self.find_mixed(name),
+        }
+    }
+
+    /// The same for a name in any other case.
+    #[cold]
+    fn find_mixed(&self, name: &[u8]) -> Option<&Registered> {
         let mut lower = [0u8; MAX_NAME_BYTES];
         let lower = lower.get_mut(..name.len())?;
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
-        self.by_name
-            .get(&*lower)
-            .and_then(|at| self.commands.get(*at))
+        let at = self.by_name.get(&*lower)?;
+        self.commands.get(*at)
     }
 
     /// The command or the subcommand of this index.

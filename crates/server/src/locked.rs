@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use everbloom_resp::Reply;
 use everbloom_store::clock::Now;
 use everbloom_store::journal::Record;
-use everbloom_store::keyspace::{EntryMut, Expired, Footprint, KeyRef, ViewMut};
+use everbloom_store::keyspace::{EntryMut, Expired, Footprint, KeyRef, Place, ViewMut};
 
 use crate::error;
 use crate::server::Server;
@@ -45,8 +45,12 @@ impl<'k> Locked<'k> {
 
     /// The entry of a key, to change it, and the record of its changes.
     #[inline]
-    pub fn entry_and_record<'v>(&'v mut self, key: KeyRef<'v>) -> (EntryMut<'v>, &'v mut Record) {
-        let mut entry = self.view.entry(key);
+    pub fn entry_and_record<'v>(
+        &'v mut self,
+        key: KeyRef<'v>,
+        place: Place,
+    ) -> (EntryMut<'v>, &'v mut Record) {
+        let mut entry = self.view.entry_at(key, place);
         if !entry.expired().keys.is_empty() {
             log_removed(self.server, &mut self.record, mem::take(entry.expired()));
         }

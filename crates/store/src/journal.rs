@@ -98,17 +98,22 @@ impl Record {
     }
 
     /// Records a command in database `db`.
+    #[inline]
     pub fn command<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
-        if self.begin_command(db) {
+        if self.wanted {
+            self.begin_command(db);
             self.write(args);
         }
+        self.changes += 1;
     }
 
     /// Records a command that [`encode_command`] has made. If it is the first, it is not copied.
     pub fn encoded(&mut self, db: usize, command: Vec<u8>) {
-        if !self.begin_command(db) {
+        self.changes += 1;
+        if !self.wanted {
             return;
         }
+        self.begin_command(db);
         if self.commands.is_empty() {
             self.commands = command;
             return;
@@ -119,12 +124,8 @@ impl Record {
         }
     }
 
-    /// Counts a change, and records what must precede its command. Whether that is recorded.
-    fn begin_command(&mut self, db: usize) -> bool {
-        self.changes += 1;
-        if !self.wanted {
-            return false;
-        }
+    /// Records what must precede a command.
+    fn begin_command(&mut self, db: usize) {
         if self.first_db.is_none() {
             (self.first_db, self.db) = (Some(db), Some(db));
             if self.in_transaction {
@@ -135,7 +136,6 @@ impl Record {
             self.write(&["SELECT", &db.to_string()]);
             self.db = Some(db);
         }
-        true
     }
 
     fn write<T: AsRef<[u8]>>(&mut self, args: &[T]) {

@@ -11,8 +11,8 @@ use std::ops::Range;
 use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{Action, Answers, Function, LazyContext, Run};
 use everbloom_files::Value;
-use everbloom_resp::Batch;
-use everbloom_store::keyspace::{Db, Footprint, KeyRef, View};
+use everbloom_resp::{Batch, is_same_word};
+use everbloom_store::keyspace::{Db, Footprint, KeyRef, Places, View};
 use smallvec::{SmallVec, smallvec};
 
 use super::admission::{is_long_name, refused_now};
@@ -155,13 +155,12 @@ fn read_runs<T: Stored>(
     let footprint = Footprint::of(keys.iter().copied());
     let locks = footprint.read(&call.server.store.keyspace, call.now);
     let view = locks.view();
-    let dbs = databases(view, keys);
-    prefetch(&dbs, keys, runs);
+    let places = prefetch(view, keys, runs);
     let find = || call.context();
     let context = LazyContext::new(&find);
     let mut done = 0;
-    for ((key, db), mut run) in keys.iter().zip(&dbs).zip(runs.iter()) {
-        let value = db.get(*key, view.now()).map(|entry| &entry.value);
+    for ((key, place), mut run) in keys.iter().zip(places).zip(runs.iter()) {
+        let value = view.get_at(*key, place).map(|entry| &entry.value);
         let requests = run.len();
         value::read(call, &context, function, &mut run, value, answers);
         done += requests - run.len();
@@ -184,11 +183,11 @@ fn write_runs<T: Stored>(
     if locked.reserve(runs.words).is_err() {
         return 0;
     }
-    prefetch(&databases(locked.read(), keys), keys, runs);
+    let places = prefetch(locked.read(), keys, runs);
     let find = || call.context();
     let mut context = LazyContext::new(&find);
     let mut done = 0;
-    for (key, mut run) in keys.iter().zip(runs.iter()) {
+    for (target, mut run) in keys.iter().copied().zip(places).zip(runs.iter()) {
         let (requests, locked) = (run.len(), &mut locked);
         let flow = value::write(
             call,
@@ -196,7 +195,7 @@ fn write_runs<T: Stored>(
             function,
             &mut run,
             locked,
-            *key,
+            target,
             answers,
         );
         done += requests - run.len();
@@ -208,23 +207,37 @@ fn write_runs<T: Stored>(
     done
 }
 
-/// The part of each key's database that is in its shard.
-fn databases<'v>(view: View<'v>, keys: &Keys<'_>) -> SmallVec<[&'v Db; 16]> {
-    keys.iter().map(|key| view.db(*key)).collect()
-}
-
 /// Prefetches the memory that several runs use: first all entries, then the parts of their values
-/// outside the entries.
-fn prefetch(dbs: &[&Db], keys: &Keys<'_>, runs: &Runs<'_>) {
-    for (key, db) in keys.iter().zip(dbs) {
-        db.prefetch(*key);
+/// outside the entries. Each step is a loop of its own, so that the waits for memory overlap.
+fn prefetch(view: View<'_>, keys: &Keys<'_>, runs: &Runs<'_>) -> Places {
+    let mut places = view.places(keys);
+    let dbs: SmallVec<[&Db; 4]> = keys
+        .iter()
+        .zip(&places)
+        .map(|(key, place)| view.db_at(*key, *place))
+        .collect();
+    for ((key, db), place) in keys.iter().zip(&dbs).zip(&mut places) {
+        db.prefetch(*key, place);
     }
-    for ((key, db), run) in keys.iter().zip(dbs).zip(runs.iter()) {
-        match db.likely(*key) {
+    for (((key, db), place), run) in keys.iter().zip(dbs).zip(&mut places).zip(runs.iter()) {
+        match db.likely(*key, place) {
             Some(Value::Filter(filter)) => filter.prefetch_items(run.third_words()),
             Some(Value::Text(text)) => single::prefetch(text, run.third_words()),
             None => {}
         }
+    }
+    places
+}
+
+/// The number of the word that is the key.
+const KEY: usize = 1;
+
+/// Whether two requests have the same word of this number, or both have none.
+#[inline]
+fn is_same(a: &[&[u8]], b: &[&[u8]], word: usize) -> bool {
+    match (a.get(word), b.get(word)) {
+        (Some(a), Some(b)) => is_same_word(a, b),
+        (a, b) => a.is_none() && b.is_none(),
     }
 }
 
@@ -266,15 +279,14 @@ impl<'a> Alike<'a> {
             return None;
         }
         let request = self.args.get(self.requests.range(number))?;
-        let is_alike =
-            request.len() == self.request.len() && request.first() == self.request.first();
+        let is_alike = request.len() == self.request.len() && is_same(request, self.request, 0);
         is_alike.then_some(request)
     }
 
     /// How many of them are on the key of the first, before one on another key.
     #[inline]
     fn on_first_key(&self) -> usize {
-        let is_on_key = |request: &[&[u8]]| request.get(1) == self.request.get(1);
+        let is_on_key = |request: &[&[u8]]| is_same(request, self.request, KEY);
         let mut count = 1;
         while self.get(count).is_some_and(is_on_key) {
             count += 1;
@@ -290,27 +302,29 @@ impl<'a> Alike<'a> {
     }
 }
 
+/// As many as [`REQUESTS_TOGETHER`] lie in the list.
+type Ends = SmallVec<[usize; 64]>;
+
 /// Requests that are alike, on different keys: several runs.
 struct Runs<'a> {
     words: &'a [&'a [u8]],
     width: usize,
     /// The end of each run, in requests.
-    ends: SmallVec<[usize; 16]>,
+    ends: Ends,
 }
 
 impl<'a> Runs<'a> {
     /// As many as may be executed together. The first run is `first` requests.
     fn find(alike: &Alike<'a>, first: usize) -> Self {
-        let mut ends: SmallVec<[usize; 16]> = smallvec![first];
-        let (mut count, mut last) = (first, alike.request.get(1));
+        let mut ends: Ends = smallvec![first];
+        let (mut count, mut last) = (first, alike.request);
         while let Some(request) = alike.get(count).filter(|_| count < REQUESTS_TOGETHER.get()) {
-            let key = request.get(1);
             count += 1;
             match ends.last_mut() {
-                Some(end) if last == key => *end = count,
+                Some(end) if is_same(last, request, KEY) => *end = count,
                 _ => ends.push(count),
             }
-            last = key;
+            last = request;
         }
         Runs {
             words: alike.words(count),
@@ -323,8 +337,10 @@ impl<'a> Runs<'a> {
         let mut from = 0;
         self.ends.iter().map(move |end| {
             let range = from * self.width..end * self.width;
+            let words = self.words.get(range).unwrap_or_default();
+            let requests = end - from;
             from = *end;
-            Run::of(self.words.get(range).unwrap_or_default(), self.width)
+            Run::counted(words, self.width, requests)
         })
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use everbloom_commands::table::{ReadFn, WriteFn};
 use everbloom_commands::{Answers, LazyContext, Run, Slot};
 use everbloom_files::Value;
-use everbloom_store::keyspace::{KeyRef, ValueSlot, View};
+use everbloom_store::keyspace::{KeyRef, Place, ValueSlot, View};
 
 use super::sinks::Logged;
 use crate::call::Call;
@@ -13,16 +13,26 @@ use crate::limits::ARRAYS_TOGETHER;
 use crate::locked::Locked;
 use crate::slot::{Stored, read_slot};
 
-/// The requests that run before the time is checked: a value of very many layers or tables costs
-/// each of them a step for each.
+/// How many requests run before the time is checked, if not all of them: a value of very many
+/// layers or tables costs each of them a step for each.
 #[inline]
-fn portion<'r, T: Stored>(run: &Run<'r>, value: Option<&T>) -> Run<'r> {
-    let (requests, arrays) = (run.len(), value.map_or(1, T::arrays));
-    let most = ARRAYS_TOGETHER.get();
-    match requests > 1 && requests.saturating_mul(arrays) > most {
-        true => run.up_to((most / arrays.max(1)).max(1)),
-        false => *run,
+fn portion<T: Stored>(run: &Run<'_>, value: Option<&T>) -> Option<usize> {
+    // Most runs are of one request: these look at nothing.
+    if run.len() <= 1 {
+        return None;
     }
+    let (arrays, most) = (value?.arrays(), ARRAYS_TOGETHER.get());
+    let is_long = run.len().saturating_mul(arrays) > most;
+    is_long.then(|| (most / arrays.max(1)).max(1))
+}
+
+/// Takes requests off the front of a run as a run of their own, and runs that.
+#[cold]
+fn run_part<'r>(run: &mut Run<'r>, requests: usize, work: impl FnOnce(&mut Run<'r>)) {
+    let mut part = run.up_to(requests);
+    let before = part.len();
+    work(&mut part);
+    run.take(before - part.len());
 }
 
 /// Runs requests that read the value of one key, some of them if it has very many layers.
@@ -35,12 +45,17 @@ pub fn read<T: Stored>(
     value: Option<&Value>,
     answers: &mut dyn Answers,
 ) {
-    let mut part = portion(run, value.and_then(T::of));
-    let requests = part.len();
-    function(context, &mut part, read_slot(value), answers);
-    let done = requests - part.len();
-    call.count_look_ups(value.is_some(), done.saturating_sub(part.refused()));
-    run.take(done);
+    let slot = read_slot(value);
+    let mut read = |run: &mut Run<'_>| {
+        let requests = run.len();
+        function(context, run, slot, answers);
+        let done = requests - run.len();
+        call.count_look_ups(value.is_some(), done.saturating_sub(run.refused()));
+    };
+    match portion(run, value.and_then(T::of)) {
+        None => read(run),
+        Some(requests) => run_part(run, requests, read),
+    }
 }
 
 /// The same for requests that run alone, on a key of this view.
@@ -73,10 +88,10 @@ pub fn write<T: Stored>(
     function: WriteFn<T>,
     run: &mut Run<'_>,
     locked: &mut Locked<'_>,
-    key: KeyRef<'_>,
+    (key, place): (KeyRef<'_>, Place),
     answers: &mut dyn Answers,
 ) -> ControlFlow<()> {
-    let (mut entry, record) = locked.entry_and_record(key);
+    let (mut entry, record) = locked.entry_and_record(key, place);
     loop {
         let mut changes = Logged {
             record: &mut *record,
@@ -89,11 +104,15 @@ pub fn write<T: Stored>(
                 Slot::Held(value) => Some(&**value),
                 Slot::Vacant(_) | Slot::OtherType => None,
             };
-            let mut part = portion(run, held);
-            let requests = part.len();
-            is_cut = requests < run.len();
-            function(context, &mut part, slot, answers, &mut changes);
-            run.take(requests - part.len());
+            let part = portion(run, held);
+            let mut write = |run: &mut Run<'_>| function(context, run, slot, answers, &mut changes);
+            match part {
+                None => write(run),
+                Some(requests) => {
+                    is_cut = true;
+                    run_part(run, requests, write);
+                }
+            }
         };
         let ((), grown) = entry.change(|found| match found {
             ValueSlot::Held(value) => {
@@ -136,5 +155,6 @@ pub fn write_alone<T: Stored>(
 ) {
     let find = || call.context();
     let mut context = LazyContext::new(&find);
-    let _ = write(call, &mut context, function, run, locked, key, answers);
+    let target = (key, Place::default());
+    let _ = write(call, &mut context, function, run, locked, target, answers);
 }

@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 use super::captures::Captures;
 use super::entry::{Entry, ValueSlot};
 use super::expiries::Expiries;
-use super::key::KeyRef;
+use super::key::{KeyRef, Place};
 use super::order;
 use super::snapshot_queue::SnapshotQueue;
 use super::sums::DbSums;
@@ -74,6 +74,20 @@ const FREED_BYTES_PER_ENTRY: usize = 64 << 10;
 
 /// When a window is looked at again, at the earliest.
 const RETRY_MS: u64 = 1;
+
+/// The entry of a key, expired or not, that is probably at this place.
+#[inline]
+fn find_mut<'t>(
+    table: &'t mut HashTable<Box<Entry>>,
+    key: KeyRef<'_>,
+    place: Place,
+) -> Option<&'t mut Box<Entry>> {
+    let is_it = |entry: &Entry| entry.is(key.hash, key.name);
+    if table.get_bucket(place.bucket).is_some_and(|it| is_it(it)) {
+        return table.get_bucket_mut(place.bucket);
+    }
+    table.find_mut(key.hash, |it| is_it(it))
+}
 
 /// The remains of a removed entry, to be freed when no lock is held. A snapshot may have taken over
 /// the entry.
@@ -266,21 +280,29 @@ impl Db {
         self.expiries.time_left(now)
     }
 
-    /// Prefetches the memory of a key's entry, if there is one. It reads only the table, so in one
-    /// of 128 cases it prefetches another entry.
+    /// Finds a key's entry, if there is one, and prefetches its memory. It reads only the table, so
+    /// in one of 128 cases it finds another entry.
     #[inline]
-    pub fn prefetch(&self, key: KeyRef<'_>) {
-        if let Some(likely) = self.table.find(key.hash, |_| true) {
+    pub fn prefetch(&self, key: KeyRef<'_>, place: &mut Place) {
+        if let Some(bucket) = self.table.find_bucket_index(key.hash, |_| true)
+            && let Some(likely) = self.table.get_bucket(bucket)
+        {
             host::prefetch(&**likely);
+            place.bucket = bucket;
         }
     }
 
     /// What is likely the value of a key, for a prefetch: only the hashes of names are compared,
     /// and it may have expired.
     #[inline]
-    pub fn likely(&self, key: KeyRef<'_>) -> Option<&Value> {
-        let entry = self.table.find(key.hash, |e| e.hash == key.hash)?;
-        Some(&entry.value)
+    pub fn likely(&self, key: KeyRef<'_>, place: &mut Place) -> Option<&Value> {
+        let is_likely = |entry: &Entry| entry.hash == key.hash;
+        let mut found = self.table.get_bucket(place.bucket);
+        if !found.is_some_and(|it| is_likely(it)) {
+            place.bucket = self.table.find_bucket_index(key.hash, |it| is_likely(it))?;
+            found = self.table.get_bucket(place.bucket);
+        }
+        found.map(|entry| &entry.value)
     }
 
     /// The entry of `key` if it is alive.
@@ -289,6 +311,18 @@ impl Db {
         let entry = self.peek(key, now.ms)?;
         entry.access(now.clock);
         Some(entry)
+    }
+
+    /// The same for an entry that is probably at this place.
+    #[inline]
+    pub(super) fn get_at(&self, key: KeyRef<'_>, place: Place, now: Now) -> Option<&Entry> {
+        match self.table.get_bucket(place.bucket) {
+            Some(entry) if entry.is(key.hash, key.name) && !entry.is_expired(now.ms) => {
+                entry.access(now.clock);
+                Some(entry)
+            }
+            _ => self.get(key, now),
+        }
     }
 
     /// The entry of `key` if it is alive, without counting as an access.
@@ -309,15 +343,15 @@ impl Db {
     }
 
     /// Lets `work` change the value of `key` in place, or create it, and updates the totals. An
-    /// expired entry must have been removed.
+    /// expired entry must have been removed. The entry is probably at this place.
     #[inline]
-    pub fn change<R>(
+    pub(super) fn change<R>(
         &mut self,
-        key: KeyRef<'_>,
+        (key, place): (KeyRef<'_>, Place),
         now: Now,
         work: impl FnOnce(ValueSlot<'_>) -> R,
     ) -> R {
-        let Some(entry) = self.table.find_mut(key.hash, |e| e.is(key.hash, key.name)) else {
+        let Some(entry) = find_mut(&mut self.table, key, place) else {
             let mut created = None;
             let result = work(ValueSlot::Vacant(&mut created));
             if let Some(value) = created {
@@ -347,7 +381,7 @@ impl Db {
         now: Now,
         change: impl FnOnce(&mut Value) -> R,
     ) -> Option<R> {
-        self.change(key, now, |found| match found {
+        self.change((key, Place::default()), now, |found| match found {
             ValueSlot::Held(value) => Some(change(value)),
             ValueSlot::Vacant(_) => None,
         })

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use everbloom_files::Value;
+use everbloom_resp::is_same_word;
 use smallvec::SmallVec;
 
 use super::key::KeyRef;
@@ -48,7 +49,7 @@ impl Entry {
     /// Whether this is the entry of the key of this name, which has this hash.
     #[inline]
     pub(super) fn is(&self, hash: u64, name: &[u8]) -> bool {
-        self.hash == hash && self.key() == name
+        self.hash == hash && is_same_word(self.key(), name)
     }
 
     /// Whether its value has this reader.

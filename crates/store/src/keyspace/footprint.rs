@@ -12,6 +12,11 @@ use crate::machine::pause_before_lock;
 /// keys.
 const MAX_NUMBERS: usize = 4 * SHARDS;
 
+/// Fewer numbers than this are sorted by comparing them; more are put into a set of bits.
+const FEW_NUMBERS: usize = 16;
+
+const WORD_BITS: usize = 64;
+
 /// The part of the keyspace that a command works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Footprint {
@@ -30,8 +35,12 @@ impl Footprint {
     /// The shards of some keys.
     #[inline]
     pub fn of<'a>(keys: impl IntoIterator<Item = KeyRef<'a>>) -> Self {
+        let keys = keys.into_iter();
         let mut footprint = Footprint::none();
-        keys.into_iter().for_each(|key| footprint.add(key));
+        if let Footprint::Shards(shards) = &mut footprint {
+            shards.reserve(keys.size_hint().0.min(MAX_NUMBERS));
+        }
+        keys.for_each(|key| footprint.add(key));
         footprint
     }
 
@@ -89,6 +98,40 @@ fn sorted(shards: &mut SmallVec<[usize; 4]>) -> impl Iterator<Item = usize> {
 
 /// Leaves each number once, in rising order.
 fn sort(shards: &mut SmallVec<[usize; 4]>) {
-    shards.sort_unstable();
-    shards.dedup();
+    if shards.len() < FEW_NUMBERS {
+        shards.sort_unstable();
+        shards.dedup();
+        return;
+    }
+    let mut set = [0_u64; SHARDS / WORD_BITS];
+    for shard in shards.drain(..) {
+        if let Some(word) = set.get_mut(shard / WORD_BITS) {
+            *word |= 1 << (shard % WORD_BITS);
+        }
+    }
+    for (at, mut word) in set.into_iter().enumerate() {
+        while word != 0 {
+            shards.push(at * WORD_BITS + word.trailing_zeros() as usize);
+            word &= word - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_sorted_and_each_is_left_once() {
+        for count in [0, 1, 2, FEW_NUMBERS - 1, FEW_NUMBERS, 64, MAX_NUMBERS] {
+            let mut shards: SmallVec<[usize; 4]> = (0..count)
+                .map(|number| SHARDS - 1 - number * 37 % 300 * 3)
+                .collect();
+            let mut expected = shards.to_vec();
+            expected.sort_unstable();
+            expected.dedup();
+            sort(&mut shards);
+            assert_eq!(shards.to_vec(), expected, "{count}");
+        }
+    }
 }

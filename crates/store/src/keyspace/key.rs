@@ -1,5 +1,7 @@
 //! What names a key, and which shard it is in.
 
+use smallvec::SmallVec;
+
 /// The number of shards, as a power of two. It is large enough that workers rarely use the same
 /// shard, and small enough that a command on the whole keyspace locks all shards in some ten
 /// microseconds.
@@ -27,6 +29,31 @@ impl KeyRef<'_> {
     #[inline]
     pub fn shard(self) -> usize {
         shard_of(self.hash)
+    }
+}
+
+/// Where to look for a key first: where its shard is among those that are locked, and its entry in
+/// the table. A command on many keys finds out both once, and goes on to the next key while that
+/// comes from memory. If something else is there by now, the key is searched for.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The position of the shard. Mostly one is locked.
+    pub(super) lock: usize,
+    /// The bucket of the entry.
+    pub(super) bucket: usize,
+}
+
+/// The places of many keys.
+pub type Places = SmallVec<[Place; 4]>;
+
+/// Nothing is known.
+impl Default for Place {
+    fn default() -> Self {
+        Place {
+            lock: 0,
+            // No table has so many.
+            bucket: usize::MAX,
+        }
     }
 }
 

@@ -43,7 +43,7 @@ pub mod watches;
 pub use db::Db;
 pub use entry::{Entry, ValueSlot};
 pub use footprint::Footprint;
-pub use key::{KeyRef, SHARDS};
+pub use key::{KeyRef, Place, Places, SHARDS};
 pub use shard::Shard;
 pub use sharded::Keyspace;
 pub use sums::DbSums;

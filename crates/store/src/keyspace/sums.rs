@@ -17,9 +17,16 @@ pub struct DbSums {
 
 impl DbSums {
     /// The figures of one entry.
-    #[inline]
     pub fn of(entry: &Entry) -> Self {
-        let (value, filters) = match &entry.value {
+        let mut sums = Self::of_value(&entry.value);
+        sums.memory += entry.memory_of_key().cast_signed();
+        sums
+    }
+
+    /// The same without the entry itself and its key.
+    #[inline]
+    fn of_value(value: &Value) -> Self {
+        let (memory, filters) = match value {
             Value::Filter(filter) => {
                 let memory = filter.memory_usage();
                 let beside = memory - size_of::<Filter>();
@@ -27,8 +34,10 @@ impl DbSums {
             }
             Value::Text(text) => (text.memory(), Metrics::default()),
         };
-        let memory = (entry.memory_of_key() + value).cast_signed();
-        DbSums { memory, filters }
+        DbSums {
+            memory: memory.cast_signed(),
+            filters,
+        }
     }
 
     /// Adds the figures of more entries.
@@ -45,16 +54,16 @@ impl DbSums {
         self.filters = self.filters.minus(less.filters);
     }
 
-    /// Replaces the figures of an entry.
+    /// Replaces the figures of an entry, whose key stays.
     #[inline]
     pub(super) fn change<R>(
         &mut self,
         entry: &mut Entry,
         change: impl FnOnce(&mut Entry) -> R,
     ) -> R {
-        let before = DbSums::of(entry);
+        let before = DbSums::of_value(&entry.value);
         let result = change(entry);
-        self.add(DbSums::of(entry));
+        self.add(DbSums::of_value(&entry.value));
         self.remove(before);
         result
     }

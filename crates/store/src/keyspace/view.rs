@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::db::{Db, Leftover};
 use super::entry::{Entry, ValueSlot};
-use super::key::{KeyRef, SHARDS};
+use super::key::{KeyRef, Place, Places, SHARDS};
 use super::shard::Shard;
 use super::sharded::Keyspace;
 use crate::clock::Now;
@@ -17,29 +17,47 @@ use everbloom_files::Value;
 /// Locked shards with their numbers, in rising order.
 type Locks<G> = SmallVec<[(usize, G); 2]>;
 
-/// The locked shard of this number.
+/// The locked shard of this number, which is probably at this position.
 ///
 /// # Panics
 ///
 /// It is not locked: a command must lock the shards of all keys that it names.
 #[inline]
 #[expect(clippy::indexing_slicing, reason = "see above")]
-fn shard_in<G: Deref<Target = Shard>>(locks: &[(usize, G)], shard: usize) -> &Shard {
-    &locks[position(locks, shard)].1
+fn shard_in<G: Deref<Target = Shard>>(locks: &[(usize, G)], shard: usize, at: usize) -> &Shard {
+    &locks[position(locks, shard, at)].1
 }
 
 /// The same, for changes.
 #[inline]
 #[expect(clippy::indexing_slicing, reason = "see above")]
-fn shard_in_mut<G: DerefMut<Target = Shard>>(locks: &mut [(usize, G)], shard: usize) -> &mut Shard {
-    let at = position(locks, shard);
+fn shard_in_mut<G: DerefMut<Target = Shard>>(
+    locks: &mut [(usize, G)],
+    shard: usize,
+    at: usize,
+) -> &mut Shard {
+    let at = position(locks, shard, at);
     &mut locks[at].1
+}
+
+/// The position of a locked shard, which is probably this one.
+#[inline]
+fn position<G>(locks: &[(usize, G)], shard: usize, at: usize) -> usize {
+    match locks.get(at) {
+        Some((number, _)) if *number == shard => at,
+        _ => search(locks, shard),
+    }
+}
+
+/// The positions and numbers of locked shards.
+fn numbers<G>(locks: &[(usize, G)]) -> impl Iterator<Item = (usize, usize)> {
+    locks.iter().map(|(number, _)| *number).enumerate()
 }
 
 /// The numbers of shards come from hashes, so they are spread evenly, and one is found near to where
 /// it is expected.
 #[inline]
-fn position<G>(locks: &[(usize, G)], shard: usize) -> usize {
+fn search<G>(locks: &[(usize, G)], shard: usize) -> usize {
     let expected = shard * locks.len() / SHARDS;
     let (before, after) = locks.split_at(expected.min(locks.len()));
     let is_it = |(number, _): &(usize, G)| *number == shard;
@@ -126,13 +144,46 @@ impl<'v> View<'v> {
     /// The part of a key's database that is in its shard, which must be locked.
     #[inline]
     pub fn db(self, key: KeyRef<'_>) -> &'v Db {
-        self.shard(key.shard()).db(key.db)
+        self.db_at(key, Place::default())
+    }
+
+    /// Finds the shards of many keys among those of the view.
+    pub fn places(self, keys: &[KeyRef<'_>]) -> Places {
+        let mut positions = [0_u8; SHARDS];
+        let mut note = |at: usize, number: usize| {
+            if let Some(position) = positions.get_mut(number) {
+                // A position that needs more bits is searched for.
+                *position = u8::try_from(at).unwrap_or(0);
+            }
+        };
+        match self.shards {
+            Shards::Shared(locks) => numbers(locks).for_each(|(at, number)| note(at, number)),
+            Shards::Exclusive(locks) => numbers(locks).for_each(|(at, number)| note(at, number)),
+        }
+        let position = |key: &KeyRef<'_>| positions.get(key.shard()).copied();
+        let places = keys.iter().map(|key| Place {
+            lock: position(key).unwrap_or(0).into(),
+            ..Place::default()
+        });
+        places.collect()
+    }
+
+    /// The part of a key's database that is in its shard, which is probably at this place.
+    #[inline]
+    pub fn db_at(self, key: KeyRef<'_>, place: Place) -> &'v Db {
+        self.shard(key.shard(), place.lock).db(key.db)
     }
 
     /// The live entry of a key.
     #[inline]
     pub fn get(self, key: KeyRef<'_>) -> Option<&'v Entry> {
         self.db(key).get(key, self.now)
+    }
+
+    /// The live entry of a key that is probably at this place.
+    #[inline]
+    pub fn get_at(self, key: KeyRef<'_>, place: Place) -> Option<&'v Entry> {
+        self.db_at(key, place).get_at(key, place, self.now)
     }
 
     /// The live entry of a key, without counting as an access.
@@ -160,15 +211,15 @@ impl<'v> View<'v> {
     pub fn with_shard<R>(self, number: usize, look: impl FnOnce(&Shard) -> R) -> R {
         match self.shards {
             Shards::Shared([]) => look(&self.keyspace.shard(number).read()),
-            _ => look(self.shard(number)),
+            _ => look(self.shard(number, number)),
         }
     }
 
     #[inline]
-    fn shard(self, number: usize) -> &'v Shard {
+    fn shard(self, number: usize, at: usize) -> &'v Shard {
         match self.shards {
-            Shards::Shared(locks) => shard_in(locks, number),
-            Shards::Exclusive(locks) => shard_in(locks, number),
+            Shards::Shared(locks) => shard_in(locks, number, at),
+            Shards::Exclusive(locks) => shard_in(locks, number, at),
         }
     }
 
@@ -260,14 +311,21 @@ impl<'k> ViewMut<'k> {
     /// The shard of a key, which must be locked.
     #[inline]
     pub fn shard(&mut self, key: KeyRef<'_>) -> &mut Shard {
-        shard_in_mut(&mut self.locks, key.shard())
+        shard_in_mut(&mut self.locks, key.shard(), 0)
     }
 
     /// The entry of a key, to change it. If it has expired, it is removed first.
     #[inline]
     pub fn entry<'v>(&'v mut self, key: KeyRef<'v>) -> EntryMut<'v> {
+        self.entry_at(key, Place::default())
+    }
+
+    /// The same for a key that is probably at this place.
+    #[inline]
+    pub fn entry_at<'v>(&'v mut self, key: KeyRef<'v>, place: Place) -> EntryMut<'v> {
         let mut entry = EntryMut {
-            shard: shard_in_mut(&mut self.locks, key.shard()),
+            shard: shard_in_mut(&mut self.locks, key.shard(), place.lock),
+            place,
             removed: &mut self.removed,
             expired: &mut self.expired,
             keyspace: self.keyspace,
@@ -327,6 +385,7 @@ impl Drop for ViewMut<'_> {
 #[derive(Debug)]
 pub struct EntryMut<'v> {
     shard: &'v mut Shard,
+    place: Place,
     removed: &'v mut Vec<Removed>,
     expired: &'v mut Expired,
     keyspace: &'v Keyspace,
@@ -369,7 +428,7 @@ impl EntryMut<'_> {
     #[inline]
     pub fn change<R>(&mut self, work: impl FnOnce(ValueSlot<'_>) -> R) -> (R, bool) {
         let db = self.shard.db_mut(self.key.db);
-        let result = db.change(self.key, self.now, work);
+        let result = db.change((self.key, self.place), self.now, work);
         (result, self.keyspace.settle(db) > 0)
     }
 
@@ -442,6 +501,43 @@ mod tests {
             view.with_shard(index, |_| assert_eq!(locked(), [index]));
         }
         assert!(locked().is_empty());
+    }
+
+    /// Tables move their entries when they grow, and a bucket gets another entry.
+    #[test]
+    fn a_key_is_found_when_another_is_at_its_place() {
+        let keyspace = Keyspace::new(1);
+        let names: Vec<String> = (0..20_000).map(|name| name.to_string()).collect();
+        let keys: Vec<_> = names
+            .iter()
+            .map(|name| keyspace.key(0, name.as_bytes()))
+            .collect();
+        let value = |at: usize| Value::Text(at.to_string().into_bytes().into());
+        let mut view = ViewMut::lock(&keyspace, 0..SHARDS, NOW);
+        for (at, key) in keys.iter().enumerate().take(10_000) {
+            view.entry(*key).insert(value(at), None);
+        }
+        let mut places = view.read().places(&keys);
+        for (key, place) in keys.iter().zip(&mut places) {
+            view.read().db(*key).prefetch(*key, place);
+        }
+        for (at, key) in keys.iter().enumerate().take(5000) {
+            assert!(view.entry(*key).delete(), "{at}");
+        }
+        for (at, key) in keys.iter().enumerate().skip(10_000) {
+            view.entry(*key).insert(value(at), None);
+        }
+        for (at, (key, place)) in keys.iter().zip(places).enumerate() {
+            let text = |value: &Value| value.part(0, 0..100);
+            let expected = (at >= 5000).then(|| text(&value(at)));
+            let found = view.read().get_at(*key, place);
+            assert_eq!(found.map(|entry| text(&entry.value)), expected);
+            let (changed, _) = view.entry_at(*key, place).change(|found| match found {
+                ValueSlot::Held(value) => Some(text(value)),
+                ValueSlot::Vacant(_) => None,
+            });
+            assert_eq!(changed, expected);
+        }
     }
 
     #[test]
