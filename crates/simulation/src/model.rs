@@ -159,6 +159,19 @@ impl Model {
         }
     }
 
+    /// Windows may have seen a later clock, as they have in another model. They then forget earlier or later.
+    pub fn may_be(&mut self, other: &Model) {
+        for (name, key) in &mut self.keys {
+            let other = other.keys.get(name).map(|it| &it.value);
+            if let (Value::Window(window), Some(Value::Window(other))) = (&key.value, other)
+                && window.latest < other.latest
+                && let Value::Window(window) = &mut Rc::make_mut(key).value
+            {
+                window.latest = other.latest;
+            }
+        }
+    }
+
     /// Removes the items that need not be found.
     pub fn drop_forgotten(&mut self, now: u64) {
         for key in self.keys.values_mut() {

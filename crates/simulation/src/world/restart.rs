@@ -254,7 +254,13 @@ impl World {
         for (index, moment) in moments.iter().enumerate().skip(first).rev() {
             let until = self.until(moments, index);
             match self.fits(&moment.model, found, until) {
-                Ok(()) => return Ok((moment.model.clone(), until)),
+                Ok(()) => {
+                    let mut model = moment.model.clone();
+                    // It may be an earlier one in which the filters find the same items.
+                    let earlier = moments.iter().take(index).skip(first);
+                    earlier.for_each(|it| model.may_be(&it.model));
+                    return Ok((model, until));
+                }
                 Err(reason) if why.is_empty() => why = reason,
                 Err(_) => {}
             }
