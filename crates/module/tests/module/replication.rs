@@ -120,7 +120,7 @@ fn load(client: &mut Client, seed: u64, stop: &AtomicBool) -> u64 {
 fn change_cuckoo(client: &mut Client, i: u64) {
     let key = format!(
         "{}{}",
-        ["c", "g", "n"][(i >> 30 & 0xff) as usize % 3],
+        ["c", "g", "n", "rated"][(i >> 30 & 0xff) as usize % 4],
         i >> 38 & 3
     );
     let (item, other) = (i >> 40 & 0x7f, i >> 48 & 0x7f);
@@ -128,11 +128,17 @@ fn change_cuckoo(client: &mut Client, i: u64) {
         0 => client.line(&match key.as_bytes()[0] {
             b'c' => format!("CF.RESERVE {key} 64 EXPANSION 2"),
             b'g' => format!("CF.RESERVE {key} 8 BUCKETSIZE 1 MAXITERATIONS 5"),
+            // Keys of the hash are made on the primary, and only there, unless there is a seed.
+            b'r' if item % 2 == 0 => format!("CF.RESERVE {key} 40 ERROR 0.01"),
+            b'r' => format!("CF.RESERVE {key} 40 ERROR 0.01 SEED 7"),
             _ => format!("CF.RESERVE {key} 40 BUCKETSIZE 4 EXPANSION 0"),
         }),
         1 => client.line(&format!("DEL {key}")),
         2 if item % 2 == 0 => client.line(&format!("CF.COMPACT {key}")),
-        2 => client.line(&format!("CF.MERGE {}{} {key}", &key[..1], other & 3)),
+        2 => {
+            let kind = key.trim_end_matches(|it: char| it.is_ascii_digit());
+            client.line(&format!("CF.MERGE {kind}{} {key}", other & 3))
+        }
         3..=9 => client.line(&format!("CF.ADD {key} {item}")),
         10..=12 => client.line(&format!("CF.ADDNX {key} {item}")),
         13 | 14 => client.line(&format!("CF.INSERT {key} ITEMS {item} {other} {item}")),
@@ -148,6 +154,8 @@ fn change_cuckoo(client: &mut Client, i: u64) {
         "Filter is full",
         "Maximum expansions reached",
         "ERR the filters have different capacities",
+        "ERR the filters have different hashes: create all with ERROR, or all without",
+        "ERR the filters have different keys: create them with the same SEED",
         "ERR the filters do not grow in the same way",
         "ERR the tables have no room for the other filter's items: make both filters for all items \
          together",
