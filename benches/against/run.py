@@ -104,8 +104,11 @@ class Running:
         """How long its threads have run, in user and system mode."""
         nanos = 0
         for thread in os.listdir("/proc/%d/task" % self.child.pid):
-            with open("/proc/%d/task/%s/schedstat" % (self.child.pid, thread)) as times:
-                nanos += int(times.read().split()[0])
+            try:
+                with open("/proc/%d/task/%s/schedstat" % (self.child.pid, thread)) as times:
+                    nanos += int(times.read().split()[0])
+            except OSError:
+                pass  # The thread has ended.
         return nanos / 1e9
 
     def stop(self):

@@ -274,9 +274,14 @@ fn flags(case: &Case, scale: Scale, more: &[&str]) -> Vec<String> {
 /// Measures the peak, then the latency at each part of it.
 fn measure(case: &Case, server: &Server, scale: Scale) -> Result<Round> {
     let process = server.id().to_string();
-    let fill = scale.fill.to_string();
-    // Each load makes a key to add to. The items that it adds first touch all its pages.
-    let items = if case.adds { "--fill" } else { "--filled" };
+    // Each load makes a key to add to. The items that it adds first touch all its pages, and are
+    // few, because they are logged.
+    let (items, fill) = if case.adds {
+        ("--fill", scale.fill / 10)
+    } else {
+        ("--filled", scale.fill)
+    };
+    let fill = fill.to_string();
     let load = |more: &[&str]| {
         let more = [&["--server-process", &process, items, &fill], more].concat();
         process::load(server, &flags(case, scale, &more)).context(case.name)
