@@ -1,4 +1,4 @@
-//! The processor time of a process.
+//! The processor time of a process, and of all of them.
 
 use anyhow::{Context, Result};
 
@@ -17,4 +17,19 @@ pub fn cpu_nanos(process: u32) -> Result<u64> {
             .context("schedstat is not understood")?;
     }
     Ok(sum)
+}
+
+/// How long the cores were busy, whatever with, in steps of 10 ms. Time that another virtual machine
+/// took counts, too.
+pub fn busy_nanos() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/stat")?;
+    let words = text.lines().next().unwrap_or_default().split_whitespace();
+    let ticks = words
+        .skip(1)
+        .map(str::parse)
+        .collect::<Result<Vec<u64>, _>>()?;
+    // user, nice, system, idle, iowait, irq, softirq, steal; what follows is contained in them.
+    let idle = ticks.iter().skip(3).take(2).sum::<u64>();
+    let all = ticks.iter().take(8).sum::<u64>();
+    Ok((all - idle) * 10_000_000)
 }

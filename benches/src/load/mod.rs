@@ -53,6 +53,8 @@ pub struct Figures {
     pub generator_cpu: f64,
     /// With --server-process: the processor time of the server for a request.
     pub server_us: Option<f64>,
+    /// With --server-process: the share of one processor that other programs took.
+    pub others_cpu: Option<f64>,
     /// With --rate.
     pub schedule: Option<Lateness>,
 }
@@ -170,6 +172,10 @@ impl Figures {
             generator_busy: 1.0 - (tally.waited.as_secs_f64() / seconds).clamp(0.0, 1.0),
             generator_cpu: tally.generator.as_secs_f64() / seconds,
             server_us: tally.server.map(per_request),
+            others_cpu: tally.server.map(|server| {
+                let others = tally.busy.saturating_sub(server + tally.generator);
+                others.as_secs_f64() / seconds
+            }),
             schedule: (!tally.lateness.is_empty()).then(|| Lateness {
                 late_us: Latency::of(&tally.lateness),
                 behind_share: tally.behind as f64 / tally.lateness.len() as f64,

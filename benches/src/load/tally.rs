@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use hdrhistogram::Histogram;
 
 use super::requests::Recipe;
-use crate::cpu::cpu_nanos;
+use crate::cpu::{busy_nanos, cpu_nanos};
 
 /// The longest latency that is told from longer ones, in nanoseconds.
 const MAX_LATENCY_NANOS: u64 = 3600 * 1_000_000_000;
@@ -35,6 +35,8 @@ pub(super) struct Tally {
     pub(super) generator: Duration,
     /// That of the server, if its process is known.
     pub(super) server: Option<Duration>,
+    /// How long the cores were busy.
+    pub(super) busy: Duration,
     began: Instant,
     server_process: Option<u32>,
 }
@@ -55,6 +57,7 @@ impl Tally {
             waited: Duration::ZERO,
             generator: Duration::ZERO,
             server: None,
+            busy: Duration::ZERO,
             began: Instant::now(),
             server_process,
         })
@@ -65,6 +68,7 @@ impl Tally {
         self.waited = Duration::ZERO;
         self.generator = nanos(std::process::id())?;
         self.server = self.server_process.map(nanos).transpose()?;
+        self.busy = Duration::from_nanos(busy_nanos()?);
         self.began = Instant::now();
         Ok(())
     }
@@ -72,6 +76,7 @@ impl Tally {
     /// Stops the clocks.
     pub(super) fn end(mut self) -> Result<Self> {
         self.elapsed = self.began.elapsed();
+        self.busy = Duration::from_nanos(busy_nanos()?).saturating_sub(self.busy);
         self.generator = nanos(std::process::id())?.saturating_sub(self.generator);
         let server = self.server_process.map(nanos).transpose()?;
         self.server = self
