@@ -37,9 +37,6 @@ pub(crate) struct Insertion<'a> {
     items: SmallVec<[&'a [u8]; 16]>,
 }
 
-/// The lists of fewer items are small blocks, for which hosts keep memory.
-const FEW_ITEMS: usize = 1 << 14;
-
 /// Makes room for something about each of so many items, before anything is changed.
 pub(crate) fn reserve<T>(list: &mut Vec<T>, items: usize) -> Result<(), CommandError> {
     let reserved = list.try_reserve_exact(items);
@@ -52,7 +49,8 @@ impl<'a> Insertion<'a> {
     pub(crate) fn reserve(&mut self, items: usize) -> Result<(), CommandError> {
         /// The command, the key and what stands between it and the items.
         const WORDS: usize = 4;
-        if items < FEW_ITEMS {
+        // Few of them lie in the list itself.
+        if items + WORDS <= self.items.inline_size() {
             return Ok(());
         }
         let reserved = self.items.try_reserve_exact(items.saturating_add(WORDS));

@@ -150,7 +150,7 @@ pub fn encode_boolean(value: bool, protocol: Protocol, out: &mut Vec<u8>) {
 /// Appends the head of an array. `len` replies must follow.
 #[inline]
 pub fn encode_array_len(len: usize, out: &mut Vec<u8>) {
-    encode_number(b'*', len, out);
+    encode_len(b'*', len, out);
 }
 
 /// Appends the head of a map. `pairs` pairs of replies must follow.
@@ -165,7 +165,7 @@ pub fn encode_map_len(pairs: usize, protocol: Protocol, out: &mut Vec<u8>) {
 /// Appends the head of a bulk string. So many bytes and a line end must follow.
 #[inline]
 pub fn encode_bulk_len(len: usize, out: &mut Vec<u8>) {
-    encode_number(b'$', len, out);
+    encode_len(b'$', len, out);
 }
 
 /// Appends a bulk string.
@@ -243,6 +243,19 @@ fn encode_pairs(pairs: &[(Reply, Reply)], protocol: Protocol, out: &mut Vec<u8>)
     for (key, value) in pairs {
         encode(key, protocol, out);
         encode(value, protocol, out);
+    }
+}
+
+/// [`encode_number`] for a length. Nearly all have one digit or two, and are written at once: a log
+/// has one for each item.
+#[inline]
+fn encode_len(mark: u8, len: usize, out: &mut Vec<u8>) {
+    match u8::try_from(len) {
+        Ok(len @ 0..=9) => out.extend_from_slice(&[mark, b'0' + len, b'\r', b'\n']),
+        Ok(len @ 10..=99) => {
+            out.extend_from_slice(&[mark, b'0' + len / 10, b'0' + len % 10, b'\r', b'\n']);
+        }
+        _ => encode_number(mark, len, out),
     }
 }
 

@@ -35,7 +35,7 @@ const KEYS: usize = 400;
 
 type Path = (&'static str, fn(&str) -> usize);
 
-const PATHS: [Path; 35] = [
+const PATHS: [Path; 38] = [
     ("library, classic: insert", library),
     ("library, classic: contains", library),
     ("library, classic: insert_each", library),
@@ -68,6 +68,9 @@ const PATHS: [Path; 35] = [
     ("serve, blocked: BF.EXISTS, not pipelined", serve),
     ("serve, blocked: BF.MADD of 100", serve),
     ("serve, blocked: BF.MEXISTS of 100", serve),
+    ("serve, logged: BF.ADD", serve),
+    ("serve, logged: BF.ADD, many keys", serve),
+    ("serve, logged: BF.ADD, not pipelined", serve),
     ("replay: BF.ADD", replay),
     ("replay: BF.ADD, many keys", replay),
     ("replay: BF.ADD, with time stamps", replay),
@@ -90,7 +93,7 @@ fn counted(work: &mut dyn FnMut()) {
 }
 
 fn layout(name: &str) -> Layout {
-    match name.contains("blocked") {
+    match name.contains("blocked") || name.contains("logged") {
         true => Layout::Blocked,
         false => Layout::Classic,
     }
@@ -177,6 +180,7 @@ impl Connection {
         };
         settings.bf.layout = layout(name);
         let server = Server::new(settings, 1, registry().len(), None);
+        server.store.journal.set_logging(name.contains("logged"));
         Connection {
             settings: server.config.snapshot(),
             server,
@@ -212,7 +216,23 @@ impl Connection {
         let executed = execute(&mut executor, &self.batch, &args, 0, None);
         assert_eq!(executed.next, self.batch.len());
         self.args = recycle(args);
+        self.write_log();
         assert_ne!(self.out.first(), Some(&b'-'), "{}", self.out.escape_ascii());
+    }
+}
+
+impl Connection {
+    /// Takes what a log would write, if one is kept.
+    fn write_log(&self) {
+        let journal = &self.server.store.journal;
+        let taken = journal.is_logging().then(|| journal.take_commands());
+        let Some(mut unwritten) = taken.flatten() else {
+            return;
+        };
+        while unwritten.next().is_some() {
+            unwritten.skip();
+        }
+        journal.return_buffer(unwritten.into_buffer());
     }
 }
 
