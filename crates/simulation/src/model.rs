@@ -159,7 +159,8 @@ impl Model {
         }
     }
 
-    /// Windows may have seen a later clock, as they have in another model. They then forget earlier or later.
+    /// Windows may have seen a later clock, as those of the same keys in another model have. They then
+    /// forget earlier or later.
     pub fn may_be(&mut self, other: &Model) {
         for (name, key) in &mut self.keys {
             let other = other.keys.get(name).map(|it| &it.value);

@@ -1,4 +1,7 @@
 //! Adding the items of another filter.
+//!
+//! A log and a replica repeat a union, and must come to the same filter, or to the same refusal. So the
+//! order in which tables are tried, and when kicks end, are a promise to later versions, as a format is.
 
 use super::bytes::Bytes;
 use super::packed::Packed;
@@ -10,9 +13,36 @@ use crate::error::{CuckooError, InsertError, first_broken};
 
 /// The most tables in which a union looks for room for an item. A header may announce thousands.
 const TRIED: usize = 16;
-/// The most items of a table for which kicks may find no room. After these, only empty slots are
-/// looked for, as kicks in vain may take as long as thousands of inserts.
-const MAX_FAILED: usize = 16;
+/// The most items of a table for which kicks may find no room.
+const MAX_FAILED: u32 = 16;
+/// The most kicks in vain of a union, about. After these, only empty slots are looked for. A filter of
+/// a client may have thousands of tables in which all of its 65 535 kicks find no room.
+const MAX_KICKS: u32 = 1 << 20;
+
+/// How often kicks may still find no room.
+struct Patience {
+    /// For items of the table whose items are added.
+    table: u32,
+    /// For the items that are still to be added.
+    all: u32,
+}
+
+impl Patience {
+    fn new(max_kicks: u16) -> Patience {
+        let all = MAX_KICKS / u32::from(max_kicks.max(1));
+        Patience { table: 0, all }
+    }
+
+    /// The items of another table begin, or there is another table for them.
+    fn begin_table(&mut self) {
+        self.table = self.all.min(MAX_FAILED);
+    }
+
+    fn fail(&mut self) {
+        self.table -= 1;
+        self.all -= 1;
+    }
+}
 
 impl CuckooFilter {
     /// An empty filter with the same parameters and key, so that the two can be
@@ -32,7 +62,9 @@ impl CuckooFilter {
     }
 
     /// Adds all items of another filter, as if each had been inserted here, too: an item that is in
-    /// both is there twice. The filters must have the same parameters and key.
+    /// both is there twice. The filters must have the same parameters and key, but for the kicks.
+    /// Where the filter does not grow for them, a table holds two buckets of copies of one item, which
+    /// are 8 with an error rate.
     ///
     /// A filter of RedisBloom's kind whose tables are all of one size, as they are by default, grows
     /// when it needs room. In the others, a fingerprint does not say where an item belongs in a larger
@@ -59,7 +91,8 @@ impl CuckooFilter {
     /// # Errors
     ///
     /// [`UnionError`] names a parameter in which the filters differ, or says that there is no room or
-    /// no memory. No item was added then.
+    /// no memory. No item was added then, but perhaps some when it grows and
+    /// [memory](UnionError::OutOfMemory) is missing.
     pub fn union(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
         self.check_parameters(other)?;
         // Where a copy has room, the filter does.
@@ -92,7 +125,9 @@ impl CuckooFilter {
 
     /// Adds all items of a filter with the same parameters. Some are added when it fails.
     fn add_all(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
-        self.grow_to(other.tables.len())?;
+        if !self.are_alike() {
+            self.grow_to(other.tables.len())?;
+        }
         match self.keyed {
             None => self.unite::<Bytes>(other),
             Some(_) => self.unite::<Packed>(other),
@@ -156,10 +191,11 @@ impl CuckooFilter {
     }
 
     fn unite<S: Scheme>(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
-        // A place in one table is then one in any other.
-        let are_alike = self.keyed.is_none() && self.expansion == 1;
+        let are_alike = self.are_alike();
+        let mut patience = Patience::new(self.max_kicks);
         for (number, table) in other.tables.iter().enumerate() {
-            let (mut from, mut failed) = (0, 0);
+            let mut from = 0;
+            patience.begin_table();
             for _ in 0..table.used {
                 let Some((at, place)) = S::next_used(table, from) else {
                     break;
@@ -169,9 +205,10 @@ impl CuckooFilter {
                 } else {
                     number
                 };
-                let mut is_placed = self.put_into::<S>(newest, place, &mut failed);
+                let mut is_placed = self.put_into::<S>(newest, place, &mut patience);
                 if !is_placed && are_alike {
-                    (is_placed, failed) = (self.put_into_new::<S>(place)?, 0);
+                    is_placed = self.put_into_new::<S>(place)?;
+                    patience.begin_table();
                 }
                 if !is_placed {
                     return Err(UnionError::Room);
@@ -183,9 +220,18 @@ impl CuckooFilter {
         Ok(())
     }
 
-    /// Puts a fingerprint into the table of this number or one of the older ones. `failed` counts
-    /// kicks in vain.
-    fn put_into<S: Scheme>(&mut self, newest: usize, place: Place, failed: &mut usize) -> bool {
+    /// Whether a place in one table is one in any other, as all are of one size.
+    fn are_alike(&self) -> bool {
+        self.keyed.is_none() && self.expansion == 1
+    }
+
+    /// Puts a fingerprint into the table of this number or one of the older ones.
+    fn put_into<S: Scheme>(
+        &mut self,
+        newest: usize,
+        place: Place,
+        patience: &mut Patience,
+    ) -> bool {
         let capture = &mut self.capture;
         let oldest = newest.saturating_sub(TRIED - 1);
         let tables = self.tables.get_mut(oldest..=newest).unwrap_or_default();
@@ -197,13 +243,13 @@ impl CuckooFilter {
         }
         for (at, table) in tables.iter_mut().enumerate().rev() {
             let number = oldest + at;
-            if table.used >= S::capacity(table) || *failed == MAX_FAILED {
+            if table.used >= S::capacity(table) || patience.table == 0 {
                 continue;
             }
             if S::kick(table, place, self.max_kicks, &mut Watch { capture, number }) {
                 return true;
             }
-            *failed += 1;
+            patience.fail();
         }
         false
     }
@@ -242,6 +288,41 @@ mod tests {
         assert_eq!(filter.tables(), 1);
         assert_eq!(filter.grow_to(45), Ok(()));
         assert_eq!(filter.tables(), 45);
+    }
+
+    /// Each of a chain of tables has nothing but a closed set that is too large to be seen, and the
+    /// oldest one has room after a kick.
+    #[test]
+    fn many_tables_that_take_nothing_more_cost_few_kicks() {
+        let builder = CuckooFilter::builder().slots(1 << 13).expansion(1);
+        let builder = builder.bucket_size(2).max_kicks(u16::MAX);
+        let parts = |tables| CuckooParts {
+            tables,
+            ..builder.parts().unwrap()
+        };
+        let mut filter = CuckooFilter::from_parts(&parts(40), u64::MAX).unwrap();
+        let mut other = CuckooFilter::from_parts(&parts(40), u64::MAX).unwrap();
+        // Even fingerprints lead from an even bucket to an even one, and odd ones are elsewhere.
+        let full: std::vec::Vec<u8> = (0..1_u32 << 13)
+            .map(|slot| match slot / 2 % 2 {
+                0 => 2 + (slot * 7919 % 126) as u8 * 2,
+                _ => 0,
+            })
+            .collect();
+        for number in 0..40 {
+            filter.load_table(number, 0, &full).unwrap();
+            other.load_table(number, 0, &[2]).unwrap();
+        }
+        EXCHANGED.set(0);
+        let united = filter.united(&other);
+        assert!(united.is_ok() || united == Err(UnionError::Room));
+        let most = 2 * (MAX_KICKS as usize + 2 * usize::from(u16::MAX));
+        assert!(EXCHANGED.get() <= most, "{}", EXCHANGED.get());
+        assert!(
+            EXCHANGED.get() > MAX_KICKS as usize / 2,
+            "{}",
+            EXCHANGED.get()
+        );
     }
 
     /// Items for whose table there is no room go to an older one, and few of them try kicks before.

@@ -20,6 +20,7 @@ mod bytes;
 mod common;
 mod cuckoo;
 mod cuckoo_rate;
+mod cuckoo_union;
 mod dcso;
 mod floors;
 mod gate;

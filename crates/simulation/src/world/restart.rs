@@ -257,8 +257,13 @@ impl World {
                 Ok(()) => {
                     let mut model = moment.model.clone();
                     // It may be an earlier one in which the filters find the same items.
-                    let earlier = moments.iter().take(index).skip(first);
-                    earlier.for_each(|it| model.may_be(&it.model));
+                    let earlier = moments.iter().enumerate().take(index).skip(first);
+                    for (index, moment) in earlier {
+                        let until = self.until(moments, index);
+                        if self.fits(&moment.model, found, until).is_ok() {
+                            model.may_be(&moment.model);
+                        }
+                    }
                     return Ok((model, until));
                 }
                 Err(reason) if why.is_empty() => why = reason,
