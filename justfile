@@ -52,6 +52,10 @@ module-hosts:
 arm:
     tests/arm
 
+# The library on i686, and in WebAssembly under node; installs Debian's packages for 32 bits
+platforms:
+    tests/platforms
+
 # What people install, in target/dist: a .deb, a static binary with its man pages, a container's folder
 dist *args:
     contrib/dist {{ args }}

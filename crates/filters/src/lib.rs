@@ -13,7 +13,9 @@
 //! # Features
 //!
 //! - `std` (default): logarithms from the platform, random keys, the processor's instructions found
-//!   while it runs, huge pages for large filters.
+//!   while it runs, huge pages for large filters. WebAssembly outside of WASI has no random numbers:
+//!   there, filters of the blocked layout and cuckoo filters with an error rate need a key or a seed,
+//!   as without `std`.
 //! - `libm`: what the crate needs beside `alloc` where there is no `std`, with
 //!   `default-features = false`.
 //! - `serde`: `Serialize` and `Deserialize` for `BloomFilter`, `ScalableBloomFilter`,

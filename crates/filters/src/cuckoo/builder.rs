@@ -6,7 +6,7 @@ use super::keyed::KeyedParts;
 use super::packed;
 use super::parts::CuckooParts;
 use crate::error::CuckooError;
-use crate::hash::Key;
+use crate::hash::{Key, random_key};
 
 /// Parameters of a new [`CuckooFilter`].
 ///
@@ -246,16 +246,6 @@ impl CuckooBuilder {
             ..CuckooParts::default()
         })
     }
-}
-
-#[cfg(feature = "std")]
-fn random_key() -> Option<Key> {
-    Some(Key::random())
-}
-
-#[cfg(not(feature = "std"))]
-fn random_key() -> Option<Key> {
-    None
 }
 
 /// The fewest buckets, from these on, that are expected to take so many items.

@@ -79,7 +79,13 @@ impl Key {
     ///
     /// It comes from the keys of the standard library's hash maps, through their SipHash: each call
     /// gives a new key, and a known key reveals nothing about the other keys.
-    #[cfg(feature = "std")]
+    ///
+    /// WebAssembly outside of WASI has no random numbers, so it lacks this function. There, make a key
+    /// of 16 bytes of `crypto.getRandomValues`, by [`from_bytes`](Self::from_bytes).
+    #[cfg(all(
+        feature = "std",
+        not(all(target_family = "wasm", target_os = "unknown"))
+    ))]
     #[must_use]
     pub fn random() -> Key {
         use std::hash::{BuildHasher, RandomState};
@@ -101,6 +107,21 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
+}
+
+/// A random key, if the system has random numbers. On `wasm32-unknown-unknown` those of the standard
+/// library are constants.
+pub(crate) fn random_key() -> Option<Key> {
+    #[cfg(all(
+        feature = "std",
+        not(all(target_family = "wasm", target_os = "unknown"))
+    ))]
+    return Some(Key::random());
+    #[cfg(not(all(
+        feature = "std",
+        not(all(target_family = "wasm", target_os = "unknown"))
+    )))]
+    None
 }
 
 /// Number `index`, from 0, of SplitMix64 with the seed as its state.

@@ -24,7 +24,7 @@ pub use hasher::ItemHasher;
 pub(crate) use hasher::sealed;
 pub(crate) use hasher::{CuckooHash, Hasher, ItemKind};
 pub use keyed::Key;
-pub(crate) use keyed::{FilterKey, KeyedHash, Secrets, split_mix};
+pub(crate) use keyed::{FilterKey, KeyedHash, Secrets, random_key, split_mix};
 pub(crate) use modulus::Modulus;
 pub use murmur::{SEED64, murmur64a};
 pub use murmur3::murmur3_x64_128;

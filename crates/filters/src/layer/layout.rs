@@ -1,7 +1,7 @@
 //! The two layouts.
 
 use crate::error::BuildError;
-use crate::hash::Key;
+use crate::hash::{Key, random_key};
 use crate::sizing::BlockedSize;
 
 /// Where the bits of an item lie.
@@ -42,11 +42,10 @@ impl Layout {
         match (self, given) {
             (Layout::Classic, None) => Ok(None),
             (Layout::Classic, Some(_)) => Err(BuildError::UnexpectedKey),
-            (Layout::Blocked, Some(key)) => Ok(Some(key)),
-            #[cfg(feature = "std")]
-            (Layout::Blocked, None) => Ok(Some(Key::random())),
-            #[cfg(not(feature = "std"))]
-            (Layout::Blocked, None) => Err(BuildError::NoKey),
+            (Layout::Blocked, given) => {
+                let key = given.or_else(random_key).ok_or(BuildError::NoKey)?;
+                Ok(Some(key))
+            }
         }
     }
 }

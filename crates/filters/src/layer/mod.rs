@@ -637,6 +637,7 @@ impl Clone for Layer {
 }
 
 #[cfg(test)]
+#[cfg(target_pointer_width = "64")]
 mod tests {
     use super::{Arc, BitArray, BlockedBits, Layer, Shape};
 

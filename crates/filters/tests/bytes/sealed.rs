@@ -51,19 +51,21 @@ fn sealed_filter(mut bytes: Vec<u8>) -> Vec<u8> {
     };
     let layers = number(&bytes, 20).unwrap_or(0) & 0xffff_ffff;
     let before = window_blocks(&bytes);
-    let mut at = 64 * (1 + before + layers);
-    for layer in before + 1..=before + layers {
-        let Some(len) = number(&bytes, 64 * layer) else {
+    // A forged number may be larger than any length.
+    let blocks = before.saturating_add(layers).saturating_add(1);
+    let mut at = blocks.saturating_mul(64);
+    for layer in before + 1..blocks {
+        let Some(len) = layer.checked_mul(64).and_then(|at| number(&bytes, at)) else {
             break;
         };
         if let Some(bits) = at.checked_add(len).and_then(|end| bytes.get(at..end)) {
             let checksum = murmur64a(bits, 0);
             bytes[64 * layer + 48..][..8].copy_from_slice(&checksum.to_le_bytes());
-            at += len.next_multiple_of(64);
+            at = at.saturating_add(len.next_multiple_of(64));
         }
     }
     let mut seed = 0;
-    for block in bytes.chunks_exact_mut(64).take(1 + before + layers) {
+    for block in bytes.chunks_exact_mut(64).take(blocks) {
         seed = murmur64a(&block[..56], seed);
         block[56..].copy_from_slice(&seed.to_le_bytes());
     }

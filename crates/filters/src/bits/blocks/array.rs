@@ -18,8 +18,10 @@ use crate::sizing::BLOCK;
 #[repr(C, align(8))]
 pub(crate) struct Block(pub(crate) [u8; BLOCK]);
 
-// Threads share a block as words.
-const _: () = assert!(mem::offset_of!(Block, 0) == 0 && align_of::<Block>() == align_of::<u64>());
+// Threads share a block as words, which are aligned to 8 also where numbers of 64 bits are not.
+#[cfg(target_has_atomic = "64")]
+const _: () = assert!(align_of::<Block>() == align_of::<AtomicU64>());
+const _: () = assert!(mem::offset_of!(Block, 0) == 0);
 const _: () = assert!(size_of::<Block>() == BLOCK);
 
 /// A block that threads share.

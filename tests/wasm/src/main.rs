@@ -1,0 +1,5 @@
+//! Prints the checksum of this machine.
+
+fn main() {
+    println!("{}", everbloom_wasm::checksum());
+}
