@@ -525,32 +525,52 @@ impl Layer {
     #[inline]
     fn count(&mut self, new: u32) {
         let before = self.items;
-        self.items = before.saturating_add(new.into());
-        if self.items / STEP != before / STEP {
-            self.collapse_since(before);
+        self.items = before.wrapping_add(new.into());
+        // The count passes a multiple of STEP, or its own end.
+        if (self.items ^ before) >= STEP {
+            self.pass_step(before);
         }
     }
 
-    /// Moves the pages that are due since this item count to huge pages. Not inlined, so that an
-    /// insertion has no registers to save.
+    /// Ends a step of the item count, which was this before. Not inlined, so that an insertion has
+    /// no registers to save.
     #[cold]
     #[inline(never)]
+    fn pass_step(&mut self, before: u64) {
+        if self.items < before {
+            self.items = u64::MAX;
+        }
+        self.collapse_since(before);
+    }
+
+    /// Moves the pages that are due since this item count to huge pages.
     fn collapse_since(&self, before: u64) {
         self.huge_pages().collapse_since(before, self.items);
     }
 
-    /// [`insert_if_new`](Self::insert_if_new) for an item, which is likely to be there: then nothing
-    /// is written. `width` is that of RedisBloom's hash.
+    /// [`insert_if_new`](Self::insert_if_new) for an item. `width` is that of RedisBloom's hash.
     #[inline]
     pub(crate) fn insert_item(&mut self, item: &(impl Item + ?Sized), width: HashWidth) -> bool {
-        let new = match (&mut self.bits, item.as_item_bytes()) {
-            (Bits::Blocked(bits), Some(bytes)) => bits.insert_item(bytes),
-            (Bits::Blocked(bits), None) => bits.insert(item.hash_with(&*bits.key)),
-            (Bits::Classic(bits), _) => {
-                let pair = bits.hash(item, width);
-                bits.insert_unless_known(&self.shape, pair)
-            }
+        let Bits::Blocked(bits) = &mut self.bits else {
+            return self.insert_classic(item, width);
         };
+        let new = match item.as_item_bytes() {
+            Some(bytes) => bits.insert_item(bytes),
+            None => bits.insert(item.hash_with(&*bits.key)),
+        };
+        self.count(new.into());
+        new
+    }
+
+    /// [`insert_item`](Self::insert_item) in the classic layout; a known item writes nothing. Not
+    /// inlined, so that an insertion in the blocked layout has no registers to save.
+    #[inline(never)]
+    fn insert_classic(&mut self, item: &(impl Item + ?Sized), width: HashWidth) -> bool {
+        let Bits::Classic(bits) = &mut self.bits else {
+            return false;
+        };
+        let pair = bits.hash(item, width);
+        let new = bits.insert_unless_known(&self.shape, pair);
         self.count(new.into());
         new
     }
@@ -639,7 +659,35 @@ impl Clone for Layer {
 #[cfg(test)]
 #[cfg(target_pointer_width = "64")]
 mod tests {
-    use super::{Arc, BitArray, BlockedBits, Layer, Shape};
+    use alloc::vec::Vec;
+
+    use super::{Arc, BitArray, BlockedBits, DoubleHash, HashWidth, Kind, Layer, Shape};
+    use crate::hash::Key;
+    use crate::sizing::BlockedSize;
+
+    /// A file may say any count.
+    #[test]
+    fn a_count_stays_at_its_end() {
+        let size = BlockedSize::from_bits(1 << 20, 6, Some(1)).unwrap();
+        let kind = Kind::Blocked(Key::from_seed(1));
+        let mut layer = Layer::empty(&size.as_layer(), kind, u64::MAX).unwrap();
+        layer.set_len(u64::MAX - 2);
+        let mut counts = Vec::new();
+        for item in ["a", "b", "b", "c"] {
+            layer.insert_item(item, HashWidth::Bits64);
+            counts.push(layer.len());
+        }
+        let [max, last] = [u64::MAX, u64::MAX - 1];
+        assert_eq!(counts, [last, max, max, max]);
+        layer.set_len(last);
+        let pair = |number: u64| DoubleHash {
+            a: number << 59,
+            b: number,
+        };
+        let pairs = core::array::from_fn(|index| pair(index as u64));
+        assert!(layer.insert_group(&pairs, u32::MAX).count_ones() > 2);
+        assert_eq!(layer.len(), max);
+    }
 
     #[test]
     fn the_blocked_layout_makes_no_layer_larger() {

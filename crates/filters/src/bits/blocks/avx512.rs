@@ -3,34 +3,41 @@
 use core::arch::x86_64::{
     __m256i, __m512i, _mm256_load_si256, _mm256_loadu_si256, _mm256_mullo_epi32,
     _mm256_permutex2var_epi32, _mm256_rolv_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_srli_epi32, _mm256_testc_si256, _mm512_cmpneq_epi32_mask, _mm512_loadu_si512,
-    _mm512_mullo_epi32, _mm512_or_si512, _mm512_permutexvar_epi32, _mm512_rolv_epi32,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setr_epi32, _mm512_setzero_si512,
-    _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_epi32,
+    _mm256_srli_epi32, _mm256_testc_si256, _mm512_add_epi32, _mm512_cmpneq_epi32_mask,
+    _mm512_loadu_si512, _mm512_mask_storeu_epi32, _mm512_mullo_epi32, _mm512_or_si512,
+    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_setr_epi32, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_srli_epi32,
     _mm512_ternarylogic_epi32, _mm512_testn_epi32_mask,
 };
 use core::hint::black_box;
 use core::mem::transmute;
 
 use super::array::{Block, BlockArray};
-use super::functions::{BlockedBits, Functions, Instructions};
+use super::functions::{BlockedBits, Functions, Instructions, TIERS};
 use super::lanes::{COUNTS, Lanes};
 use super::select::{any, functions, select};
 use crate::hash::{DoubleHash, KeyedHash};
 
 functions!(Instructions::Avx512, "avx512f,avx512vl,bmi2");
 
-pub(super) static FUNCTIONS: [Functions; COUNTS] = Functions::for_all_counts(
+pub(super) static FUNCTIONS: [Functions; COUNTS] = Functions::for_all_counts([
+    tier::<{ TIERS[0] }>(),
+    tier::<{ TIERS[1] }>(),
+    tier::<{ TIERS[2] }>(),
+    tier::<{ TIERS[3] }>(),
+    functions_of::<{ TIERS[4] }>(),
+]);
+
+/// The functions for items with at most `MAX` hashes, which are at most 16.
+const fn tier<const MAX: usize>() -> Functions {
     Functions {
-        contains_item: contains_item_of::<8>,
-        ..ANY_COUNT
-    },
-    Functions {
-        contains_item: contains_item_of::<16>,
-        ..ANY_COUNT
-    },
-    ANY_COUNT,
-);
+        contains_item: match MAX {
+            0..=8 => contains_item_of::<8>,
+            _ => contains_item_of::<16>,
+        },
+        ..functions_of::<MAX>()
+    }
+}
 
 /// Whether the item is in the blocks, whose items have at most `MAX_HASHES` hashes: 8 or 16.
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
@@ -86,82 +93,62 @@ fn contained_in<const N: usize>(
     })
 }
 
-/// Sets all bits of the item; whether one of them was 0.
+/// Sets all bits of the item; whether one of them was 0. Words that have their bits are not
+/// written, without a branch.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn insert(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
-    let mask = mask(b, lanes);
-    let place: *mut __m512i = (&raw mut *block).cast();
+fn insert<const MAX: usize>(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
+    let place: *mut i32 = (&raw mut *block).cast();
     // SAFETY: a block is 64 bytes, wherever it lies.
-    let old = unsafe { _mm512_loadu_si512(place) };
-    let all = _mm512_or_si512(old, mask);
-    if _mm512_cmpneq_epi32_mask(old, all) == 0 {
-        return false;
-    }
+    let old = unsafe { _mm512_loadu_si512(place.cast()) };
+    let all = _mm512_or_si512(old, mask::<MAX>(b, lanes));
+    let changed = _mm512_cmpneq_epi32_mask(old, all);
     // SAFETY: as above.
-    unsafe { _mm512_storeu_si512(place, all) };
-    true
+    unsafe { _mm512_mask_storeu_epi32(place, changed, all) };
+    changed != 0
 }
 
 /// A block in which the bits of the item are 1.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn mask(b: u64, lanes: &Lanes) -> __m512i {
+fn mask<const MAX: usize>(b: u64, lanes: &Lanes) -> __m512i {
     let none = _mm512_setzero_si512();
-    if lanes.hashes <= 8 {
+    if MAX <= 8 {
         let positions = _mm256_srli_epi32::<23>(products_of_eight(b, lanes));
         // SAFETY: eight words are 32 bytes, whatever is in them.
         let positions: [u32; 8] = unsafe { transmute(positions) };
-        return with_eight(none, positions);
+        return with_bits::<8>(none, positions, MAX);
     }
-    mask_of_many(b, lanes)
-}
-
-/// The same for more than eight bits. Not inlined: the compiler would merge parts of the two.
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn mask_of_many(b: u64, lanes: &Lanes) -> __m512i {
-    let none = _mm512_setzero_si512();
-    let sixteen = |multipliers: &[u32; 16]| -> [[u32; 8]; 2] {
+    let rounds = (0..MAX).step_by(16).zip(&lanes.multipliers);
+    rounds.fold(none, |mask, (first, multipliers)| {
         let positions = _mm512_srli_epi32::<23>(products_of_sixteen(b, multipliers));
-        // SAFETY: twice eight words are 64 bytes, whatever is in them.
-        unsafe { transmute(positions) }
-    };
-    let [first, second] = &lanes.multipliers;
-    let [p, q] = sixteen(first);
-    let mask = with_eight(with_eight(none, p), q);
-    if lanes.hashes <= 16 {
-        return mask;
-    }
-    let [p, q] = sixteen(second);
-    with_eight(with_eight(mask, p), q)
+        // SAFETY: sixteen words are 64 bytes, whatever is in them.
+        let positions: [u32; 16] = unsafe { transmute(positions) };
+        with_bits(mask, positions, MAX - first)
+    })
 }
 
-/// The block with the bits at these positions, too. Lanes that are left over repeat bits.
+/// The block with the bits at the first `count` positions, too; `count` is even or more than all.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn with_eight(block: __m512i, positions: [u32; 8]) -> __m512i {
-    // The number of the first bit of each word.
+fn with_bits<const N: usize>(block: __m512i, positions: [u32; N], count: usize) -> __m512i {
+    // What is left of a position in each word.
     let starts = _mm512_setr_epi32(
-        0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480,
+        0, -32, -64, -96, -128, -160, -192, -224, -256, -288, -320, -352, -384, -416, -448, -480,
     );
-    // In all words but one the count is negative or above 31, and nothing is left of the 1.
+    // In all words but one the shift is negative or above 31, and nothing is left of the 1.
     let bit = |position: u32| {
-        let count = _mm512_sub_epi32(_mm512_set1_epi32(position.cast_signed()), starts);
-        _mm512_sllv_epi32(_mm512_set1_epi32(1), count)
+        let shift = _mm512_add_epi32(starts, _mm512_set1_epi32(position.cast_signed()));
+        _mm512_sllv_epi32(_mm512_set1_epi32(1), shift)
     };
     // A load copies a number to all words at no cost. The compiler would rather shuffle registers,
     // which takes the time of two other instructions, so it must not know what the numbers are.
-    let [p, q, r, s, t, u, v, w] = black_box(positions);
-    let low = or(block, or(bit(p), bit(q), bit(r)), bit(s));
-    or(low, or(bit(t), bit(u), bit(v)), bit(w))
-}
-
-/// The bits of all three.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn or(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
-    _mm512_ternarylogic_epi32::<0xfe>(a, b, c)
+    let positions = black_box(positions);
+    let (pairs, _) = positions.as_chunks::<2>();
+    pairs.iter().take(count / 2).fold(block, |block, [p, q]| {
+        // The bits of all three.
+        _mm512_ternarylogic_epi32::<0xfe>(block, bit(*p), bit(*q))
+    })
 }
 
 /// Whether all bits of the item are 1 in its block.

@@ -6,6 +6,7 @@ use core::fmt;
 use super::array::{Block, BlockArray};
 use super::lanes::{COUNTS, Lanes};
 use crate::hash::{DoubleHash, FilterKey};
+use crate::sizing::BlockedSize;
 
 /// The instructions that a filter in the blocked layout uses. All give the same answers.
 ///
@@ -91,22 +92,21 @@ pub(crate) struct BlockedBits {
     pub(super) kernel: Kernel,
 }
 
+/// Kernels have functions of their own for items with up to so many hashes: a loop over a number
+/// that the compiler knows takes no branches.
+pub(super) const TIERS: [usize; 5] = [6, 8, 12, 16, BlockedSize::MAX_HASHES as usize];
+
 impl Functions {
-    /// The functions for each number of hashes: those for up to eight, up to sixteen, and more.
+    /// The functions for each number of hashes, from those for each of the [`TIERS`].
     #[expect(clippy::indexing_slicing, reason = "computed while compiling")]
-    pub(super) const fn for_all_counts(
-        of_eight: Functions,
-        of_sixteen: Functions,
-        of_more: Functions,
-    ) -> [Functions; COUNTS] {
-        let mut all = [of_more; COUNTS];
-        let mut hashes = 0;
+    pub(super) const fn for_all_counts(of_tier: [Functions; TIERS.len()]) -> [Functions; COUNTS] {
+        let mut all = [of_tier[0]; COUNTS];
+        let (mut hashes, mut tier) = (0, 0);
         while hashes < COUNTS {
-            all[hashes] = match hashes {
-                0..=8 => of_eight,
-                9..=16 => of_sixteen,
-                _ => of_more,
-            };
+            if hashes > TIERS[tier] {
+                tier += 1;
+            }
+            all[hashes] = of_tier[tier];
             all[hashes].lanes = Lanes::of(hashes);
             hashes += 1;
         }

@@ -6,7 +6,7 @@ use crate::hash::split_mix;
 use crate::sizing::BlockedSize;
 
 /// The most bits of an item, as a length.
-const MAX_LANES: usize = BlockedSize::MAX_HASHES as usize;
+pub(super) const MAX_LANES: usize = BlockedSize::MAX_HASHES as usize;
 
 /// The numbers of hashes, from 0 to the most.
 pub(super) const COUNTS: usize = MAX_LANES + 1;

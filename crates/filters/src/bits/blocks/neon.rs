@@ -8,8 +8,8 @@ use core::arch::aarch64::{
 };
 
 use super::array::{Block, BlockArray};
-use super::functions::{BlockedBits, Functions, Instructions};
-use super::lanes::{COUNTS, Lanes};
+use super::functions::{BlockedBits, Functions, Instructions, TIERS};
+use super::lanes::{COUNTS, Lanes, MAX_LANES};
 use super::select::{contained, functions};
 use crate::hash::{DoubleHash, KeyedHash};
 
@@ -17,36 +17,34 @@ functions!(Instructions::Neon, "neon");
 contained!("neon");
 
 pub(super) static FUNCTIONS: [Functions; COUNTS] =
-    Functions::for_all_counts(ANY_COUNT, ANY_COUNT, ANY_COUNT);
+    Functions::for_all_counts([functions_of::<MAX_LANES>(); TIERS.len()]);
 
 /// Sets all bits of the item; whether one of them was 0.
 #[inline]
 #[target_feature(enable = "neon")]
-fn insert(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
-    let uint8x16x4_t(p, q, r, s) = mask(b, lanes);
+fn insert<const MAX: usize>(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
+    let uint8x16x4_t(p, q, r, s) = mask::<MAX>(b, lanes);
     let place = block.0.as_mut_ptr();
     // SAFETY: a block is 64 bytes.
     let old = unsafe { vld1q_u8_x4(place) };
     let low = vorrq_u8(vbicq_u8(p, old.0), vbicq_u8(q, old.1));
     let high = vorrq_u8(vbicq_u8(r, old.2), vbicq_u8(s, old.3));
-    let new = vmaxvq_u8(vorrq_u8(low, high)) != 0;
-    if new {
-        let all = uint8x16x4_t(
-            vorrq_u8(old.0, p),
-            vorrq_u8(old.1, q),
-            vorrq_u8(old.2, r),
-            vorrq_u8(old.3, s),
-        );
-        // SAFETY: as above.
-        unsafe { vst1q_u8_x4(place, all) };
-    }
-    new
+    let all = uint8x16x4_t(
+        vorrq_u8(old.0, p),
+        vorrq_u8(old.1, q),
+        vorrq_u8(old.2, r),
+        vorrq_u8(old.3, s),
+    );
+    // SAFETY: as above. Bits that are 1 are written again: no processor can predict which items
+    // are known.
+    unsafe { vst1q_u8_x4(place, all) };
+    vmaxvq_u8(vorrq_u8(low, high)) != 0
 }
 
 /// A block in which the bits of the item are 1.
 #[inline]
 #[target_feature(enable = "neon")]
-fn mask(b: u64, lanes: &Lanes) -> uint8x16x4_t {
+fn mask<const MAX: usize>(b: u64, lanes: &Lanes) -> uint8x16x4_t {
     // SAFETY: the numbers are 64 bytes.
     let numbers = unsafe { vld1q_u8_x4(NUMBERS.as_ptr()) };
     let none = vdupq_n_u8(0);

@@ -2,8 +2,8 @@
 //! one.
 
 use super::array::{Block, BlockArray};
-use super::functions::{BlockedBits, Functions, Instructions};
-use super::lanes::{COUNTS, Lanes};
+use super::functions::{BlockedBits, Functions, Instructions, TIERS};
+use super::lanes::{COUNTS, Lanes, MAX_LANES};
 use super::select::{contained, functions};
 use crate::hash::{DoubleHash, KeyedHash};
 
@@ -11,7 +11,7 @@ functions!(Instructions::Portable);
 contained!();
 
 pub(super) static FUNCTIONS: [Functions; COUNTS] =
-    Functions::for_all_counts(ANY_COUNT, ANY_COUNT, ANY_COUNT);
+    Functions::for_all_counts([functions_of::<MAX_LANES>(); TIERS.len()]);
 
 /// Whether all bits of the item are 1 in its block.
 #[inline]
@@ -29,26 +29,24 @@ fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
 /// They are put together before the block is read. Otherwise each bit would wait for the byte that
 /// the bit before it was written to.
 #[inline]
-fn insert(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
-    let mask = mask(b, lanes).map(u64::from_le_bytes);
+fn insert<const MAX: usize>(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
+    let mask = mask::<MAX>(b, lanes).map(u64::from_le_bytes);
     let (words, _) = block.0.as_chunks_mut::<8>();
-    let missing = |bytes: &[u8; 8], mask: u64| mask & !u64::from_le_bytes(*bytes);
-    let all = words.iter().zip(mask);
-    let new = all.fold(0, |all, (bytes, mask)| all | missing(bytes, mask)) != 0;
-    // A known item writes nothing, so that the memory stays shared with a forked process.
-    if new {
-        for (bytes, mask) in words.iter_mut().zip(mask) {
-            *bytes = (u64::from_le_bytes(*bytes) | mask).to_le_bytes();
-        }
+    let mut missing = 0;
+    // Bits that are 1 are written again: no processor can predict which items are known.
+    for (bytes, mask) in words.iter_mut().zip(mask) {
+        let word = u64::from_le_bytes(*bytes);
+        missing |= mask & !word;
+        *bytes = (word | mask).to_le_bytes();
     }
-    new
+    missing != 0
 }
 
 /// The words of a block in which the bits of the item are 1. Bit `p` of the block is bit `p % 64`
 /// of word `p / 64`.
 #[inline]
 #[expect(clippy::indexing_slicing, reason = "a position is below 512")]
-fn mask(b: u64, lanes: &Lanes) -> [[u8; 8]; 8] {
+fn mask<const MAX: usize>(b: u64, lanes: &Lanes) -> [[u8; 8]; 8] {
     let mut mask = [0_u64; 8];
     for position in lanes.positions(b) {
         mask[(position >> 6) as usize & 7] |= 1 << (position & 63);

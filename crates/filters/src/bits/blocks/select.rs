@@ -45,23 +45,29 @@ pub(super) fn select(
 /// - `insert`: sets all bits of an item in its block; whether one of them was 0
 /// - `mask`: 64 bytes, a block in which the bits of an item are 1
 ///
+/// The functions that set bits are generic over the most hashes of their items, one of the
+/// [`TIERS`](super::functions::TIERS).
+///
 /// A macro, because the instructions are an attribute of each function.
 macro_rules! functions {
     ($instructions:expr $(, $features:tt)?) => {
-        const ANY_COUNT: super::functions::Functions = super::functions::Functions {
-            lanes: Lanes::of(0),
-            instructions: $instructions,
-            contains_item,
-            contains,
-            contained,
-            insert_item,
-            insert,
-            insert_group,
-            #[cfg(target_has_atomic = "64")]
-            contains_shared,
-            #[cfg(target_has_atomic = "64")]
-            mask_words,
-        };
+        /// The functions for items with at most so many hashes.
+        const fn functions_of<const MAX: usize>() -> super::functions::Functions {
+            super::functions::Functions {
+                lanes: Lanes::of(0),
+                instructions: $instructions,
+                contains_item,
+                contains,
+                contained,
+                insert_item: insert_item::<MAX>,
+                insert: insert::<MAX>,
+                insert_group: insert_group::<MAX>,
+                #[cfg(target_has_atomic = "64")]
+                contains_shared,
+                #[cfg(target_has_atomic = "64")]
+                mask_words: mask_words::<MAX>,
+            }
+        }
 
         $(#[target_feature(enable = $features)])?
         fn contains_item(bits: &BlockedBits, item: &[u8]) -> bool {
@@ -79,29 +85,33 @@ macro_rules! functions {
         }
 
         $(#[target_feature(enable = $features)])?
-        fn insert_item(bits: &mut BlockedBits, item: &[u8]) -> bool {
+        fn insert_item<const MAX: usize>(bits: &mut BlockedBits, item: &[u8]) -> bool {
             match bits.key.hash_usual(item) {
-                Some(pair) => insert_pair(bits, pair),
-                None => insert_unusual(bits, item),
+                Some(pair) => insert_pair::<MAX>(bits, pair),
+                None => insert_unusual::<MAX>(bits, item),
             }
         }
 
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
-        fn insert_unusual(bits: &mut BlockedBits, item: &[u8]) -> bool {
-            insert_pair(bits, bits.key.hash_unusual(item))
+        fn insert_unusual<const MAX: usize>(bits: &mut BlockedBits, item: &[u8]) -> bool {
+            insert_pair::<MAX>(bits, bits.key.hash_unusual(item))
         }
 
         #[inline]
         $(#[target_feature(enable = $features)])?
-        fn insert_pair(bits: &mut BlockedBits, pair: DoubleHash) -> bool {
+        fn insert_pair<const MAX: usize>(bits: &mut BlockedBits, pair: DoubleHash) -> bool {
             let lanes = bits.kernel.lanes();
-            insert(bits.array.block_of_mut(pair.a), pair.b, lanes)
+            insert::<MAX>(bits.array.block_of_mut(pair.a), pair.b, lanes)
         }
 
         $(#[target_feature(enable = $features)])?
-        fn insert_group(bits: &mut BlockedBits, pairs: &[DoubleHash; 32], mask: u32) -> u32 {
-            super::select::select(pairs, mask, |pair| insert_pair(bits, pair))
+        fn insert_group<const MAX: usize>(
+            bits: &mut BlockedBits,
+            pairs: &[DoubleHash; 32],
+            mask: u32,
+        ) -> u32 {
+            super::select::select(pairs, mask, |pair| insert_pair::<MAX>(bits, pair))
         }
 
         /// What is read of the block stays in registers, because the reads are inlined here.
@@ -113,9 +123,9 @@ macro_rules! functions {
 
         #[cfg(target_has_atomic = "64")]
         $(#[target_feature(enable = $features)])?
-        fn mask_words(b: u64, lanes: &Lanes) -> [u64; 8] {
+        fn mask_words<const MAX: usize>(b: u64, lanes: &Lanes) -> [u64; 8] {
             // SAFETY: the mask is 64 bytes, and any bytes are words.
-            unsafe { core::mem::transmute(mask(b, lanes)) }
+            unsafe { core::mem::transmute(mask::<MAX>(b, lanes)) }
         }
     };
 }

@@ -122,6 +122,7 @@ proptest! {
             replies.push(one.insert(item));
             prop_assert_eq!(replies.last(), Some(&!known));
         }
+        prop_assert_eq!(one.len(), replies.iter().filter(|is_new| **is_new).count() as u64);
         prop_assert_eq!(other.insert_all(&items), replies);
         extended.extend(&items);
         prop_assert!(one == other && one == extended);
