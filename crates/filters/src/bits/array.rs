@@ -209,10 +209,7 @@ impl BitArray {
     #[inline]
     pub(crate) fn test_all(&self, mut positions: impl Iterator<Item = u64>) -> bool {
         match &self.0 {
-            Repr::Dense(bytes) => {
-                let bits = positions.map(|position| bytes[byte_of(position)] >> (position & 7));
-                bits.fold(1, |all, bit| all & bit) == 1
-            }
+            Repr::Dense(bytes) => is_one_each(bytes, positions),
             Repr::Few(few) => positions.all(|position| few.test(position)),
         }
     }
@@ -231,23 +228,32 @@ impl BitArray {
         }
     }
 
-    /// [`set_all`](Self::set_all), which writes nothing if all of the bits are 1.
+    /// [`set_all`](Self::set_all) for four positions and others, which writes nothing if all of the
+    /// bits are 1.
     #[inline]
-    pub(crate) fn set_unless_all(&mut self, positions: [u64; 4]) -> bool {
+    pub(crate) fn set_unless_all(
+        &mut self,
+        first: [u64; 4],
+        rest: impl Iterator<Item = u64> + Clone,
+    ) -> bool {
         let Repr::Dense(bytes) = &mut self.0 else {
-            let known = self.test_all(positions.into_iter());
-            return !known && self.set_all(positions.into_iter());
+            let all = first.into_iter().chain(rest);
+            return !self.test_all(all.clone()) && self.set_all(all);
         };
         let bytes: &mut [u8] = bytes;
-        let places = positions.map(|position| (byte_of(position), mask_of(position)));
+        let places = first.map(|position| (byte_of(position), mask_of(position)));
         let missing = |missing: u8, (byte, mask): (usize, u8)| missing | mask & !bytes[byte];
-        let new = places.into_iter().fold(0, missing) != 0;
-        if new {
+        if places.into_iter().fold(0, missing) != 0 {
             for (byte, mask) in places {
                 bytes[byte] |= mask;
             }
+        } else if is_one_each(bytes, rest.clone()) {
+            return false;
         }
-        new
+        for position in rest {
+            bytes[byte_of(position)] |= mask_of(position);
+        }
+        true
     }
 
     /// Makes all of the bits 1; whether one of them was 0. Panics when a position is outside the
@@ -324,6 +330,17 @@ fn mask_of(position: u64) -> u8 {
     // A shift takes the low bits only, for which the compiler computes each position once more.
     const MASKS: [u8; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
     MASKS[(position & 7) as usize]
+}
+
+/// Whether the bit at each position is 1, without a branch between them. Panics when one is outside.
+#[inline]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a layer's modulus is at most its bit count"
+)]
+fn is_one_each(bytes: &[u8], positions: impl Iterator<Item = u64>) -> bool {
+    let bits = positions.map(|position| bytes[byte_of(position)] >> (position & 7));
+    bits.fold(1, |all, bit| all & bit) == 1
 }
 
 /// Whether the bit is 1; a bit outside is not.

@@ -1,7 +1,7 @@
 //! The hash values of an item, and its positions in the classic layout.
 
 use super::modulus::Modulus;
-use super::murmur::{SEED32, SEED64, murmur2_32, murmur64a};
+use super::murmur::{SEED32, SEED64, murmur2_32, murmur64a_twice};
 
 /// Which hash function a filter uses.
 ///
@@ -64,11 +64,8 @@ impl DoubleHash {
     pub(super) fn seeded(bytes: &[u8], width: HashWidth, seed: u64) -> DoubleHash {
         match width {
             HashWidth::Bits64 => {
-                let a = murmur64a(bytes, seed);
-                DoubleHash {
-                    a,
-                    b: murmur64a(bytes, a),
-                }
+                let (a, b) = murmur64a_twice(bytes, seed);
+                DoubleHash { a, b }
             }
             HashWidth::Bits32 => {
                 let a = murmur2_32(bytes, (seed >> 32) as u32);

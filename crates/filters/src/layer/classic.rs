@@ -131,12 +131,10 @@ fn set_unless_all(bits: &mut BitArray, shape: &Shape, pair: DoubleHash) -> bool 
     let Some(first) = layer.first_run(pair) else {
         return !layer.contains(pair) && bits.set_all(shape.positions(pair));
     };
-    if !bits.set_unless_all(first) && ClassicBits::new(bits, shape).contains_rest(pair) {
-        return false;
-    }
-    let rest = shape.size.hashes - RUN;
-    bits.set_all(pair.skip(RUN).reduced(rest, shape.modulus));
-    true
+    let rest = pair
+        .skip(RUN)
+        .reduced(shape.size.hashes - RUN, shape.modulus);
+    bits.set_unless_all(first, rest)
 }
 
 /// The bits of a layer of RedisBloom, and what determines the positions of an item.
