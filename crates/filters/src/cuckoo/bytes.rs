@@ -48,9 +48,14 @@ impl Scheme for Bytes {
     /// The fingerprint replaces another one in its first bucket, and that goes to its own other
     /// bucket, and so on, at most `max_kicks` times.
     #[cold]
-    fn kick(table: &mut Table, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool {
+    fn kick(
+        table: &mut Table,
+        place: Place,
+        max_kicks: u16,
+        watch: &mut Watch<'_>,
+    ) -> Option<usize> {
         if table.used >= Self::capacity(table) {
-            return false;
+            return None;
         }
         let mut in_hand = place.fingerprint;
         let mut bucket = Self::reduce(table, place.hash);
@@ -62,7 +67,7 @@ impl Scheme for Bytes {
             trail.push(at);
             bucket = Self::reduce(table, other(bucket, in_hand));
             if table.put::<Self>(bucket, in_hand, watch) {
-                return true;
+                return Some(trail.len());
             }
             let two = [bucket, other(bucket, in_hand)];
             if are_closed::<Self>(table, two, trail.len()) {
@@ -73,7 +78,7 @@ impl Scheme for Bytes {
         for at in trail.into_iter().rev() {
             in_hand = table.exchange::<Self>(at, in_hand, watch);
         }
-        false
+        None
     }
 
     fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {

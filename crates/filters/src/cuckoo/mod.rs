@@ -441,7 +441,7 @@ impl CuckooFilter {
         let number = self.tables.len().saturating_sub(1);
         let watch = &mut Watch { capture, number };
         let newest = self.tables.last_mut();
-        newest.is_some_and(|table| S::kick(table, place, self.max_kicks, watch))
+        newest.is_some_and(|table| S::kick(table, place, self.max_kicks, watch).is_some())
     }
 
     /// Refuses one more copy of an item that the newest table has, while less than an eighth of that

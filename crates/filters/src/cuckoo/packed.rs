@@ -93,14 +93,13 @@ impl Scheme for Packed {
 
     /// As few as possible are moved.
     #[cold]
-    fn kick(table: &mut Table, place: Place, _: u16, watch: &mut Watch<'_>) -> bool {
+    fn kick(table: &mut Table, place: Place, _: u16, watch: &mut Watch<'_>) -> Option<usize> {
         if table.used >= Self::capacity(table) {
-            return false;
+            return None;
         }
         let (buckets, fingerprint) = Self::home(table, place);
-        let Some(path) = Path::shortest(table, buckets) else {
-            return false;
-        };
+        let path = Path::shortest(table, buckets)?;
+        let moved = path.slots.len();
         // From the end, where the slot is empty, so that no fingerprint is ever missing.
         let mut free = path.end;
         for at in path.slots {
@@ -109,7 +108,7 @@ impl Scheme for Packed {
             free = at;
         }
         table.fill::<Self>(free, fingerprint, watch);
-        true
+        Some(moved)
     }
 
     fn next_used(table: &Table, from: usize) -> Option<(usize, Place)> {
@@ -462,7 +461,7 @@ mod tests {
             fingerprint: u64::MAX,
         };
         let watch = &mut Watch { capture, number };
-        assert!(Packed::kick(table, place, MAX_KICKS, watch));
+        assert!(Packed::kick(table, place, MAX_KICKS, watch).is_some());
         let mut found = (0..table.slots.len() * 8 / 10)
             .map(|at| Packed::get(table, at))
             .collect::<alloc::vec::Vec<_>>();

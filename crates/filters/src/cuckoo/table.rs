@@ -62,9 +62,14 @@ pub(crate) trait Scheme {
     /// Whether one of both buckets of a place has its fingerprint.
     fn contains(table: &Table, place: Place) -> bool;
 
-    /// Puts the fingerprint of a place into a slot that it frees by moving others. False when it
-    /// found no empty slot; then everything is as it was.
-    fn kick(table: &mut Table, place: Place, max_kicks: u16, watch: &mut Watch<'_>) -> bool;
+    /// Puts the fingerprint of a place into a slot that it frees by moving others, and says how many
+    /// it moved. `None` when it found no empty slot; then everything is as it was.
+    fn kick(
+        table: &mut Table,
+        place: Place,
+        max_kicks: u16,
+        watch: &mut Watch<'_>,
+    ) -> Option<usize>;
 
     /// The first slot from this one on that is not empty, and a place that has its fingerprint and
     /// its buckets, in this table and in all older ones.

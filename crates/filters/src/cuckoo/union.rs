@@ -4,7 +4,7 @@
 //! order in which tables are tried, and when kicks end, are a promise to later versions, as a format is.
 
 use super::bytes::Bytes;
-use super::packed::Packed;
+use super::packed::{self, Packed};
 use super::place::Place;
 use super::table::{Scheme, Watch};
 use super::{CuckooFilter, CuckooParts};
@@ -15,32 +15,49 @@ use crate::error::{CuckooError, InsertError, first_broken};
 const TRIED: usize = 16;
 /// The most items of a table for which kicks may find no room.
 const MAX_FAILED: u32 = 16;
-/// The most kicks in vain of a union, about. After these, only empty slots are looked for. A filter of
-/// a client may have thousands of tables in which all of its 65 535 kicks find no room.
-const MAX_KICKS: u32 = 1 << 20;
+/// The most kicks of a union, and more for each of its items; about. After these, only empty slots are
+/// looked for. A filter of a client may have tables in which each item takes 65 535 kicks.
+const MAX_KICKS: u64 = 1 << 18;
+const MAX_KICKS_OF_ITEM: u64 = 64;
 
-/// How often kicks may still find no room.
+/// Which kicks a union may still make.
 struct Patience {
-    /// For items of the table whose items are added.
-    table: u32,
-    /// For the items that are still to be added.
-    all: u32,
+    /// How often they may be in vain, for items of the table whose items are added.
+    failures: u32,
+    kicks: u64,
+    /// What kicks in vain count as.
+    most: u64,
 }
 
 impl Patience {
-    fn new(max_kicks: u16) -> Patience {
-        let all = MAX_KICKS / u32::from(max_kicks.max(1));
-        Patience { table: 0, all }
+    fn new(to: &CuckooFilter, from: &CuckooFilter) -> Patience {
+        let most = match to.keyed {
+            None => to.max_kicks,
+            Some(_) => packed::MAX_KICKS,
+        };
+        let kicks = MAX_KICKS_OF_ITEM.saturating_mul(from.used());
+        Patience {
+            failures: 0,
+            kicks: kicks.saturating_add(MAX_KICKS),
+            most: most.into(),
+        }
     }
 
     /// The items of another table begin, or there is another table for them.
     fn begin_table(&mut self) {
-        self.table = self.all.min(MAX_FAILED);
+        self.failures = MAX_FAILED;
     }
 
-    fn fail(&mut self) {
-        self.table -= 1;
-        self.all -= 1;
+    fn may_kick(&self) -> bool {
+        self.failures > 0 && self.kicks > 0
+    }
+
+    /// Counts so many kicks, or kicks in vain; whether they were not in vain.
+    fn count(&mut self, kicks: Option<usize>) -> bool {
+        self.failures -= u32::from(kicks.is_none());
+        let kicks_made = kicks.map_or(self.most, |kicks| kicks as u64);
+        self.kicks = self.kicks.saturating_sub(kicks_made);
+        kicks.is_some()
     }
 }
 
@@ -192,7 +209,7 @@ impl CuckooFilter {
 
     fn unite<S: Scheme>(&mut self, other: &CuckooFilter) -> Result<(), UnionError> {
         let are_alike = self.are_alike();
-        let mut patience = Patience::new(self.max_kicks);
+        let mut patience = Patience::new(self, other);
         for (number, table) in other.tables.iter().enumerate() {
             let mut from = 0;
             patience.begin_table();
@@ -243,13 +260,13 @@ impl CuckooFilter {
         }
         for (at, table) in tables.iter_mut().enumerate().rev() {
             let number = oldest + at;
-            if table.used >= S::capacity(table) || patience.table == 0 {
+            if table.used >= S::capacity(table) || !patience.may_kick() {
                 continue;
             }
-            if S::kick(table, place, self.max_kicks, &mut Watch { capture, number }) {
+            let watch = &mut Watch { capture, number };
+            if patience.count(S::kick(table, place, self.max_kicks, watch)) {
                 return true;
             }
-            patience.fail();
         }
         false
     }
@@ -277,6 +294,7 @@ fn refusal(error: InsertError) -> UnionError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::other;
     use super::super::table::EXCHANGED;
     use super::*;
 
@@ -316,13 +334,51 @@ mod tests {
         EXCHANGED.set(0);
         let united = filter.united(&other);
         assert!(united.is_ok() || united == Err(UnionError::Room));
-        let most = 2 * (MAX_KICKS as usize + 2 * usize::from(u16::MAX));
+        let kicks = usize::try_from(MAX_KICKS).unwrap();
+        let most = 2 * (kicks + 2 * usize::from(u16::MAX));
         assert!(EXCHANGED.get() <= most, "{}", EXCHANGED.get());
-        assert!(
-            EXCHANGED.get() > MAX_KICKS as usize / 2,
-            "{}",
-            EXCHANGED.get()
-        );
+        let least = kicks / 2;
+        assert!(EXCHANGED.get() > least, "{}", EXCHANGED.get());
+    }
+
+    /// Fingerprints that lead from bucket to bucket to the only empty one, as a client can forge them.
+    #[test]
+    fn kicks_that_find_room_count_too() {
+        let builder = CuckooFilter::builder().slots(1 << 12).bucket_size(1);
+        let mut filter = builder.max_kicks(u16::MAX).build().unwrap();
+        let mut slots = std::vec![0_u8; 1 << 12];
+        let mut bucket = 0_u64;
+        let at = |bucket: u64| usize::try_from(bucket).unwrap();
+        let mut length = 0;
+        while length < 3000 {
+            let next = |fingerprint: u8| other(bucket, fingerprint.into()) % (1 << 12);
+            let is_free = |fingerprint: &u8| {
+                let next = next(*fingerprint);
+                next != bucket && slots[at(next)] == 0
+            };
+            let fingerprint = (1..=255).find(is_free).unwrap();
+            let after = next(fingerprint);
+            slots[at(bucket)] = fingerprint;
+            (bucket, length) = (after, length + 1);
+        }
+        filter.load_table(0, 0, &slots).unwrap();
+        let place = Place {
+            hash: 0,
+            fingerprint: u64::from(slots[0]),
+        };
+        let mut patience = Patience::new(&filter, &filter);
+        patience.begin_table();
+        let left = patience.kicks;
+        let capture = &mut filter.capture;
+        let watch = &mut Watch { capture, number: 0 };
+        let kicks = Bytes::kick(&mut filter.tables[0], place, u16::MAX, watch);
+        assert_eq!(kicks, Some(length));
+        assert!(patience.count(kicks) && patience.may_kick());
+        assert_eq!(patience.kicks, left - 3000);
+        while patience.kicks > 0 {
+            assert!(patience.may_kick() && patience.count(kicks));
+        }
+        assert!(!patience.may_kick());
     }
 
     /// Items for whose table there is no room go to an older one, and few of them try kicks before.
