@@ -50,8 +50,7 @@ impl Ones {
 
 static ONES: Ones = Ones::new();
 
-/// Sets all bits of the item; whether one of them was 0. Bits that are 1 are written again: no
-/// processor can predict which items are known.
+/// Sets all bits of the item; whether one of them was 0. A block that has them is not written.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn insert<const MAX: usize>(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
@@ -63,12 +62,15 @@ fn insert<const MAX: usize>(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
         _mm256_andnot_si256(old[0], low),
         _mm256_andnot_si256(old[1], high),
     );
+    if _mm256_testz_si256(missing, missing) == 1 {
+        return false;
+    }
     // SAFETY: as above.
     unsafe {
         _mm256_storeu_si256(half, _mm256_or_si256(old[0], low));
         _mm256_storeu_si256(half.add(1), _mm256_or_si256(old[1], high));
     }
-    _mm256_testz_si256(missing, missing) == 0
+    true
 }
 
 /// The halves of a block in which the bits of the item are 1.

@@ -4,9 +4,9 @@ use core::arch::x86_64::{
     __m256i, __m512i, _mm256_load_si256, _mm256_loadu_si256, _mm256_mullo_epi32,
     _mm256_permutex2var_epi32, _mm256_rolv_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
     _mm256_srli_epi32, _mm256_testc_si256, _mm512_add_epi32, _mm512_cmpneq_epi32_mask,
-    _mm512_loadu_si512, _mm512_mask_storeu_epi32, _mm512_mullo_epi32, _mm512_or_si512,
-    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_setr_epi32, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_srli_epi32,
+    _mm512_loadu_si512, _mm512_mullo_epi32, _mm512_or_si512, _mm512_permutexvar_epi32,
+    _mm512_rolv_epi32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_setr_epi32,
+    _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_srli_epi32, _mm512_storeu_si512,
     _mm512_ternarylogic_epi32, _mm512_testn_epi32_mask,
 };
 use core::hint::black_box;
@@ -93,19 +93,20 @@ fn contained_in<const N: usize>(
     })
 }
 
-/// Sets all bits of the item; whether one of them was 0. Words that have their bits are not
-/// written, without a branch.
+/// Sets all bits of the item; whether one of them was 0. A block that has them is not written.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
 fn insert<const MAX: usize>(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
-    let place: *mut i32 = (&raw mut *block).cast();
+    let place: *mut __m512i = (&raw mut *block).cast();
     // SAFETY: a block is 64 bytes, wherever it lies.
-    let old = unsafe { _mm512_loadu_si512(place.cast()) };
+    let old = unsafe { _mm512_loadu_si512(place) };
     let all = _mm512_or_si512(old, mask::<MAX>(b, lanes));
-    let changed = _mm512_cmpneq_epi32_mask(old, all);
+    if _mm512_cmpneq_epi32_mask(old, all) == 0 {
+        return false;
+    }
     // SAFETY: as above.
-    unsafe { _mm512_mask_storeu_epi32(place, changed, all) };
-    changed != 0
+    unsafe { _mm512_storeu_si512(place, all) };
+    true
 }
 
 /// A block in which the bits of the item are 1.
@@ -117,21 +118,23 @@ fn mask<const MAX: usize>(b: u64, lanes: &Lanes) -> __m512i {
         let positions = _mm256_srli_epi32::<23>(products_of_eight(b, lanes));
         // SAFETY: eight words are 32 bytes, whatever is in them.
         let positions: [u32; 8] = unsafe { transmute(positions) };
-        return with_bits::<8>(none, positions, MAX);
+        return with_bits(none, positions, MAX);
     }
     let rounds = (0..MAX).step_by(16).zip(&lanes.multipliers);
     rounds.fold(none, |mask, (first, multipliers)| {
         let positions = _mm512_srli_epi32::<23>(products_of_sixteen(b, multipliers));
-        // SAFETY: sixteen words are 64 bytes, whatever is in them.
-        let positions: [u32; 16] = unsafe { transmute(positions) };
-        with_bits(mask, positions, MAX - first)
+        // Sixteen positions at once would be stored and loaded in one piece, which takes longer.
+        // SAFETY: twice eight words are 64 bytes, whatever is in them.
+        let [low, high]: [[u32; 8]; 2] = unsafe { transmute(positions) };
+        let mask = with_bits(mask, low, MAX - first);
+        with_bits(mask, high, (MAX - first).saturating_sub(8))
     })
 }
 
 /// The block with the bits at the first `count` positions, too; `count` is even or more than all.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,bmi2")]
-fn with_bits<const N: usize>(block: __m512i, positions: [u32; N], count: usize) -> __m512i {
+fn with_bits(block: __m512i, positions: [u32; 8], count: usize) -> __m512i {
     // What is left of a position in each word.
     let starts = _mm512_setr_epi32(
         0, -32, -64, -96, -128, -160, -192, -224, -256, -288, -320, -352, -384, -416, -448, -480,

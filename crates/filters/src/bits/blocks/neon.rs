@@ -29,16 +29,18 @@ fn insert<const MAX: usize>(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
     let old = unsafe { vld1q_u8_x4(place) };
     let low = vorrq_u8(vbicq_u8(p, old.0), vbicq_u8(q, old.1));
     let high = vorrq_u8(vbicq_u8(r, old.2), vbicq_u8(s, old.3));
+    if vmaxvq_u8(vorrq_u8(low, high)) == 0 {
+        return false;
+    }
     let all = uint8x16x4_t(
         vorrq_u8(old.0, p),
         vorrq_u8(old.1, q),
         vorrq_u8(old.2, r),
         vorrq_u8(old.3, s),
     );
-    // SAFETY: as above. Bits that are 1 are written again: no processor can predict which items
-    // are known.
+    // SAFETY: as above.
     unsafe { vst1q_u8_x4(place, all) };
-    vmaxvq_u8(vorrq_u8(low, high)) != 0
+    true
 }
 
 /// A block in which the bits of the item are 1.

@@ -32,14 +32,16 @@ fn contains(block: &Block, b: u64, lanes: &Lanes) -> bool {
 fn insert<const MAX: usize>(block: &mut Block, b: u64, lanes: &Lanes) -> bool {
     let mask = mask::<MAX>(b, lanes).map(u64::from_le_bytes);
     let (words, _) = block.0.as_chunks_mut::<8>();
-    let mut missing = 0;
-    // Bits that are 1 are written again: no processor can predict which items are known.
-    for (bytes, mask) in words.iter_mut().zip(mask) {
-        let word = u64::from_le_bytes(*bytes);
-        missing |= mask & !word;
-        *bytes = (word | mask).to_le_bytes();
+    let missing = words.iter().zip(mask).fold(0, |missing, (bytes, mask)| {
+        missing | mask & !u64::from_le_bytes(*bytes)
+    });
+    if missing == 0 {
+        return false;
     }
-    missing != 0
+    for (bytes, mask) in words.iter_mut().zip(mask) {
+        *bytes = (u64::from_le_bytes(*bytes) | mask).to_le_bytes();
+    }
+    true
 }
 
 /// The words of a block in which the bits of the item are 1. Bit `p` of the block is bit `p % 64`
