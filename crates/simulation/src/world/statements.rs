@@ -462,6 +462,8 @@ impl World {
             // If more is written by now, all was well in between.
             (Op::Set(..), Reply::Simple(_)) if was_refused && !past && !has_written => {
                 match self.refusal() {
+                    // A write that hung has failed, and until that was noticed all was well.
+                    Some(why) if self.statements.said.refusal.as_ref() != Some(&why) => Ok(()),
                     Some(why) => Err(format!("{op} is taken, and /ready says: {why}")),
                     None => Ok(()),
                 }
