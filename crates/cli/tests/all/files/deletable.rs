@@ -1,6 +1,8 @@
 //! `build --deletable`, and what the other subcommands do with such a filter.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use everbloom::CuckooFilter;
 use everbloom::bytes::Note;
@@ -365,11 +367,18 @@ b
     let unnoted = filter.unwrap().to_bytes();
     fs::write(folder.join("unnoted.bloom"), &unnoted).unwrap();
     for file in ["empty.bloom", "unnoted.bloom"] {
+        // A file that is written is another one, under the same name.
+        let first_link = folder.join("first-link");
+        fs::hard_link(folder.join(file), &first_link).unwrap();
         let before = fs::read(folder.join(file)).unwrap();
         let args = ["remove", "-q", "-f", "2", file];
         let outcome = with_input(&folder, &args, "z\tzz\n");
         assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
         assert!(fs::read(folder.join(file)).unwrap() == before, "{file}");
+        let inode = |path: &Path| fs::metadata(path).unwrap().ino();
+        let (now, then) = (inode(&folder.join(file)), inode(&first_link));
+        assert_eq!(now, then, "{file} was written");
+        fs::remove_file(first_link).unwrap();
     }
     with_input(&folder, &["remove", "-q", "unnoted.bloom"], "a\n").success();
     let info = everbloom(&folder, &["info", "unnoted.bloom"]).success();
